@@ -1,4 +1,4 @@
-"""The `summarization:` section: its keys, their values, and what contradicts what."""
+"""The `summarization:` section: its keys, their values, and the checks of both."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ Trigger = Annotated[
 class SummarizationConfig(SectionPart, FileSettings, frozen=True):
     """The `summarization:` section of a configuration file; `load_config` reads one.
 
-    Its keys are settings of the middleware, but for those below; `docs/config.md` explains each.
+    Most of its keys are settings of the middleware. `docs/config.md` explains each key.
 
     Raises:
         pydantic.ValidationError: an unknown key or an invalid value.
@@ -213,34 +213,40 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
     enabled: bool = False
     """Whether anything is summarised."""
     model_name: Text | None = None
-    """The writer: of `models`, provider:model, embedded for none; null for the agent's own."""
+    """The model that writes the summaries: a name in `models`, `provider:model`, or `embedded` for
+    no model. null: the agent's own model.
+    """
     trigger: Trigger | None = None  # type: ignore[assignment]
-    """{type: tokens, value: 6000}, a list of such, or all of {tokens: 4000, messages: 10}."""
+    """A size such as {type: tokens, value: 6000}. A list of sizes: one of them is enough. A mapping
+    such as {tokens: 4000, messages: 10}: all must be reached.
+    """
     keep: SizeSetting = SizeSetting(type="messages", value=20)  # type: ignore[assignment]
-    """Such as {type: messages, value: 20}."""
+    """A size such as {type: messages, value: 20}."""
     summary_prompt: Annotated[Text, _checked(Template)] | None = None
-    """Without {messages} they follow."""
+    """If it has no {messages}, the messages follow the prompt."""
     skill_file_read_tool_names: list[Text] = ["read_file", "read", "view", "cat"]
-    """Tools that read skill files; [] for none."""
+    """The names of the tools that read skill files; [] if there are none."""
     skills_path: Text | None = None
-    """The folder of skills; null for skills.container_path, else /mnt/skills."""
+    """The folder of skills. null: `container_path` of the section `skills`, else /mnt/skills."""
     token_counter: Annotated[Text, AfterValidator(_counter)] | None = None
-    """tiktoken:o200k_base, tokenizers:FILE or package.module:function; null for an estimate."""
+    """What counts the tokens for `trigger` and `keep`: tiktoken:o200k_base, tokenizers:FILE or
+    package.module:function. null: LangChain's approximation.
+    """
     fallback_models: list[Text] = []
-    """Models to try in turn when the first one fails."""
+    """Models to try, in this order, if the first one fails."""
     recall: Recall = "off"
     redact: RedactorName = False  # type: ignore[assignment]
-    """true, or package.module:function from text to text."""
+    """true, or package.module:function, which takes a text and returns a text."""
     pin: Annotated[Text, _checked(loaded)] | None = None
     """A key of additional_kwargs, or package.module:function."""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
-    """true, or some of over, newest, least, tools, exclude, arguments."""
+    """true, or a mapping with some of over, newest, least, tools, exclude, arguments."""
     summary_request: RequestKind = "smallest"
     """smallest or cached."""
     alternate_roles: Annotated[AlternateRoles, BeforeValidator(_on_and_off)] = "auto"
-    """on, off, or auto."""
+    """on, off or auto."""
     archive: Annotated[Text, AfterValidator(_archive)] | None = None
-    """sqlite:///FILE, postgresql://... or memory:; null for the graph's."""
+    """sqlite:///FILE, a path, postgresql://... or memory:. null: the store of the graph."""
     _source: ConfigSource = PrivateAttr(default_factory=ConfigSource)
 
     @model_validator(mode="after")
@@ -263,12 +269,12 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
         return config
 
     def policy(self) -> Policy:
-        """When the file asks for a compaction, and what stays then."""
+        """The trigger of the file, and how much is kept."""
         return Policy(parse_trigger(self.trigger or None), self.keep.pair)
 
     @property
     def skills(self) -> Skills | None:
-        """Which calls read skill files; None for none."""
+        """The tools that read skill files; None if there are none."""
         tools = tuple(self.skill_file_read_tool_names)
         if not tools:
             return None
@@ -290,7 +296,7 @@ def _describe_keys() -> None:
     """Describe each key by the setting that it stands for, then by what a file writes."""
     for name, key in SummarizationConfig.model_fields.items():
         setting = meaning(FileSettings, name).replace("None", "null")
-        key.description = " ".join(filter(None, (setting, key.description)))
+        key.description = " ".join(f"{setting} {key.description or ''}".split())
     SummarizationConfig.model_rebuild(force=True)
 
 
@@ -305,18 +311,19 @@ def load_config(
 ) -> SummarizationConfig:
     """Read the `summarization:` section of a YAML file, and check all of it.
 
-    Without the section nothing is summarised. Values such as `$ARCHIVE_URL` are those of
-    environment variables. Other sections are ignored, except `skills.container_path` and `models`.
-    With `enabled: false` a file with mistakes is read as an empty one; `config.source.notes` lists
-    them.
+    If the file has no such section, nothing is summarised. A value such as `$ARCHIVE_URL` is read
+    from that environment variable. Other sections are ignored, except for `models` and
+    `skills.container_path`. If a file with `enabled: false` has mistakes, it is read as an empty
+    file, and `config.source.notes` lists the mistakes.
 
     Args:
-        path: the file.
-        optional_variables: keys whose environment variables need not be set.
-        defaults: values of keys that are not in the file.
+        path: the path of the file.
+        optional_variables: keys whose environment variables may be missing.
+        defaults: values for keys that are not in the file.
 
     Raises:
-        ConfigError: it cannot be read, or is invalid; each mistake with its line.
+        ConfigError: the file cannot be read, or has mistakes. The error has each mistake with its
+            line.
 
     Example:
         >>> made = Path("config.yaml").write_text('''

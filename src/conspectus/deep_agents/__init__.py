@@ -1,4 +1,4 @@
-"""Deep Agents with whole histories; needs the extra `deepagents`."""
+"""Deep Agents with complete histories; needs the extra `deepagents`."""
 
 from conspectus.errors import install_command
 

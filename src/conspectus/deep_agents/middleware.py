@@ -1,8 +1,8 @@
-"""Our middleware for Deep Agents: whole histories, limits, originals as readable files.
+"""Our middleware for Deep Agents: complete histories, limits, originals as readable files.
 
-Each record has a file of its own, written once: equal records have equal originals, so a retried
-step writes the same bytes. Recall and the commit rule use the archive alone; a failed write is
-logged and tried again at the next step.
+Each record has a file of its own, which is written once. Equal records have equal originals, so a
+step that is retried writes the same bytes. Recall and the commit rule use only the archive. If a
+file cannot be written, the log says so, and the next step tries again.
 """
 
 from __future__ import annotations
@@ -50,14 +50,19 @@ KEPT_IN = "kept in files under {folder}, as {{cite}}"  # of an original, if no a
 
 
 def summarization_defaults(model: object, *, window: int | None = None) -> dict[str, Any]:
-    """Return when to summarise for a model, and how much to keep: arguments of the middleware.
+    """Return Deep Agents' defaults for a model, as arguments of the middleware.
 
-    With a known input limit: trigger at 85 % of it, keep 10 % of it, and reserve the tokens of an
-    answer, at most half of the window. Without: trigger at 170,000 tokens, keep 6 messages. Large
-    arguments are shortened first if that spares a summary. `window` replaces the profile's limit.
+    If the input limit of the model is known: the trigger is 85 % of it, 10 % of it is kept, and the
+    tokens of an answer are reserved, at most half of the window. If it is not known: the trigger is
+    170,000 tokens, and 6 messages are kept. In both cases large old arguments are clipped first, if
+    that makes a summary unnecessary.
+
+    Args:
+        model: a chat model; its profile may have the input limit.
+        window: the input limit in tokens. Default: the limit in the profile of the model.
 
     Raises:
-        PolicyError: the window is no whole number of tokens.
+        PolicyError: `window` is not a whole number of at least 1.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -99,23 +104,25 @@ BY_MODEL: Any = _ByModel()
 
 @dataclass(frozen=True, kw_only=True)
 class DeepAgentsSettings(SummarizationSettings):
-    """What a `DeepAgentsSummarization` takes."""
+    """The settings of a `DeepAgentsSummarization`."""
 
     model: str | BaseChatModel = field(kw_only=False)
     backend: BackendProtocol | None = field(default=None, kw_only=False)
-    """A backend of Deep Agents.
+    """A backend of Deep Agents. It gets readable copies of the originals.
 
-    Originals are written there as readable files, in a folder for each session, for the agent's own
-    file tools. Default: None, for no such files.
+    Each session has a folder there, with one file for each compaction. The agent can read the files
+    with its own file tools. Default: None (no files).
     """
     trigger: AnyTrigger = BY_MODEL
     keep: ContextSize = BY_MODEL
     reserved_tokens: int = BY_MODEL
     stale_results: AnyStale = BY_MODEL
     truncate_args_settings: Mapping[str, Any] | None = BY_MODEL
-    """Deep Agents' own setting for old arguments.
+    """Deep Agents' own setting for old arguments; it takes the place of `stale_results`.
 
-    `max_length` and whether there is a `trigger` count; None switches it off.
+    If the dict has a `trigger`, old messages of the agent are clipped that have more tokens than a
+    quarter of `max_length` (default 2,000), and more than 201. Its other keys have no effect. None,
+    or a dict without `trigger`: they are not clipped.
     """
     history: Literal["replace", "preserve"] = "preserve"
     recall: Literal["off", "tool", "auto"] = "auto"
@@ -130,9 +137,9 @@ class DeepAgentsState(CompactionState):
 class DeepAgentsSummarization(SummarizationMiddleware):
     """`SummarizationMiddleware` with the defaults of Deep Agents.
 
-    The history in the state stays complete; the model sees a summary and what is new. In the
-    `middleware` of `conspectus.deep_agents.create_deep_agent` its settings hold for every subagent,
-    each with the limits of its own model.
+    The state keeps the whole history; the model gets a summary and the newest messages. If you put
+    it into the `middleware` of `conspectus.deep_agents.create_deep_agent`, every subagent uses its
+    settings, with the limits of the subagent's own model.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -162,7 +169,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         self._first_values = {name: vars(self)[name] for name in changeable}
 
     def for_model(self, model: BaseChatModel) -> DeepAgentsSummarization:
-        """Make the same for the model of a subagent, with its limits and the same archive."""
+        """Return a copy for the model of a subagent: with its limits, and the same archive."""
         settings = replace(self._own_settings, **self._set_later())
         settings = replace(settings, model=model, archive=self.archive)
         if _is_another(model, self.model):

@@ -1,9 +1,9 @@
 """Run `create_deep_agent` of Deep Agents with our middleware in place of its own.
 
-Deep Agents lets a caller replace its summarisation only in the main agent and the general-purpose
-subagent, and never put middleware last. So its own function runs here with three names of its
-module bound to ours, for that call alone. A version that does not use these names is refused, and
-a test compares the two agents part by part.
+With Deep Agents' own function, a caller can replace the summarisation only in the main agent and
+the general-purpose subagent, and cannot put middleware last. So that function runs here in a copy
+in which three names of its module are bound to ours. A version that does not use these names is
+refused, and a test compares the two agents part by part.
 """
 
 from __future__ import annotations
@@ -35,21 +35,22 @@ ORIGINAL = real.create_deep_agent  # for callers that put ours under its name
 
 @wraps(ORIGINAL, assigned=())  # the signature
 def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
-    """Make the agent of `deepagents.create_deep_agent` with a history that is kept whole.
+    """Make an agent as `deepagents.create_deep_agent` does, with our summarisation.
 
-    Takes the same parameters. In place of its summarisation stands
-    `SummarizationMiddleware(history="preserve")`: in the main agent, in the general-purpose
-    subagent, and in every declared one, each with the limits of its own model and a session of its
-    own. A `ContextGuard` stands last in each. For other settings put a `summarization_middleware(
-    model, backend, ...)` into `middleware`: they hold for subagents too. A subagent whose
-    `middleware` has its own summarisation keeps that, as compiled and remote subagents do.
-    Originals are archived in `store`, or in the archive of `summarization_middleware`; without both
-    they stay in the state, and summaries cite none.
+    It takes the same parameters. It replaces the summarisation of Deep Agents by
+    `SummarizationMiddleware(history="preserve")` in the main agent, in the general-purpose
+    subagent, and in every declared subagent. Each uses the limits of its own model, and has its own
+    session. A `ContextGuard` is the last middleware of each. A subagent whose `middleware` has its
+    own summarisation keeps that one. Compiled and remote subagents are not changed.
+
+    To change settings, put a `summarization_middleware(model, backend, ...)` into `middleware`; the
+    subagents use these settings, too. Originals are archived in the archive of that middleware, or
+    in `store`. Without either, they stay in the state, and summaries cite no ids.
 
     Raises:
-        ImportError: the installed version of Deep Agents is put together in another way.
-        PolicyError: a setting is invalid, or the `SummarizationToolMiddleware` of Deep Agents is
-            given, for which there is `compact_tool=True`.
+        ImportError: the installed version of Deep Agents is built in a way that is not known here.
+        PolicyError: a setting is invalid, or `middleware` has the `SummarizationToolMiddleware` of
+            Deep Agents; use `compact_tool=True` instead.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel

@@ -1,4 +1,4 @@
-"""`Compactor`: the whole engine behind one call, for any list of messages."""
+"""`Compactor`: one call that keeps any list of messages inside a window."""
 
 from __future__ import annotations
 
@@ -49,13 +49,14 @@ CALLER = 4
 
 @documented
 class Compactor(Attributes, Closing):
-    """Keep histories inside a window, and every original within reach.
+    """Keep conversations inside a window; every archived original can be recalled.
 
-    Its arguments are the fields of `CompactorSettings`.
+    Call `compact` before each request to the model.
 
-    It is a context manager: after the block nothing is prepared any more, and an archive that it
-    has opened is closed; see `close`. `copy.deepcopy` shares its archive, and without one what this
-    process remembers; `pickle` takes the settings, and opens the archive again by its address.
+    A compactor is a context manager. At the end of the block it prepares nothing more, and closes
+    the archive if it has opened it; `close` does the same. `copy.deepcopy` makes a second compactor
+    that shares the archive and the memory of this one. `pickle` stores the settings; the archive is
+    opened again from its path or URL.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -120,15 +121,15 @@ class Compactor(Attributes, Closing):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Make another one of the same settings, which shares archive and memory.
 
-        So it goes on with the same histories; the one that opened the archive closes it.
+        So the copy continues the same histories. The compactor that opened the archive closes it.
         """
         return self._of(replace(self._settings, archive=self.archive), self._engine.memories)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the settings: who reads them opens the archive again, by its address.
+        """Pickle the settings. Unpickling opens the archive again, from its path or URL.
 
         Raises:
-            TypeError: the archive has no address, or ends with this process.
+            TypeError: the archive has no path or URL, or is in the memory of this process.
         """
         archive = self._settings.archive
         if archive in (":memory:", "memory:") or not isinstance(archive, (str, Path, type(None))):
@@ -155,27 +156,32 @@ class Compactor(Attributes, Closing):
         force: bool = False,
         focus: str | None = None,
     ) -> CompactionResult:
-        """Bring a history inside its window, if the trigger or the window asks for it.
+        """Compact a history if the trigger is reached or the window is full.
 
-        Send either the whole history each time, as clients of a chat API do, or the last result
-        with new messages after it.
+        Pass either the whole history each time, or the messages of the last result followed by the
+        new messages.
 
         Args:
-            messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of
-                OpenAI's Responses. Never changed. Objects of a provider's SDK, and dicts that hold
-                some, come back as plain dicts. A dict with `messages` is taken for these.
-            thread_id: names the conversation: a text, a whole number or a UUID.
-            tenant: its owner. Default: `"local"`.
-            session: names one agent's own history, if several share a thread.
-            force: compact although nothing asks for it; what `keep` asks for stays.
-            focus: the subject to keep above all, in plain words.
+            messages: LangChain messages, dicts in the form of OpenAI or Anthropic, or items of
+                OpenAI's Responses. They are never changed. Objects of a provider's SDK, and dicts
+                that contain such objects, come back as plain dicts. A dict with a key `messages` is
+                read as the list under that key.
+            thread_id: the name of the conversation: a text, a whole number or a UUID.
+            tenant: the name of its owner. Default: `"local"`.
+            session: the name of one of several agents in the conversation.
+            force: True compacts although no compaction is due. As much as `keep` says stays.
+            focus: a subject, in plain words, that a model's summary must keep. The embedded
+                summariser ignores it.
+
+        Returns:
+            The messages to send, and what was done.
 
         Raises:
-            MessageError: a message cannot be understood.
-            InputError: `thread_id` or `tenant` is no name.
-            ArchiveError: the archive failed, and `on_failure` is `"raise"`; else the result says
-                so, in `failed` and `reason`.
-            SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
+            MessageError: a message has an unknown form.
+            InputError: `thread_id` or `tenant` is not a valid name.
+            ArchiveError: the archive failed, and `on_failure` is `"raise"`. With any other
+                `on_failure` the result says so, in `failed` and `reason`.
+            SummaryError: every summariser failed, and `on_failure` is `"raise"`.
             RedactionError: the redactor failed, and `on_failure` is `"raise"`.
         """
         scope = scope_of(tenant, thread_id, session)
@@ -228,22 +234,24 @@ class Compactor(Attributes, Closing):
         tenant: str | None = None,
         session: str = "main",
     ) -> Preparation:
-        """Prepare the next notes in the background if the trigger is near.
+        """Prepare the next summary in the background if the history is near its trigger.
 
-        `compact` does so by itself; this is for better moments, as while a user reads. The next
-        `compact` whose trigger has come swaps the notes in, if `messages` still begin its history.
-        On an event loop, call it by `asyncio.to_thread`: it reads the messages before it returns.
+        With `background=True`, `compact` does this by itself. Call this method to prepare at a
+        better moment, for example while a user reads. When the trigger is reached, `compact` uses
+        the prepared summary, if its history begins with `messages`. On an event loop, call this
+        method with `asyncio.to_thread`, because it reads the messages before it returns.
 
         Args:
             messages, thread_id, tenant, session: as for `compact`.
 
         Returns:
-            The preparation in a daemon thread: a new one, or the one that is under way.
+            The preparation, which runs in a daemon thread. If one is already running for this
+            history, that one.
 
         Raises:
-            PolicyError: `background` is off.
-            MessageError: a message cannot be understood.
-            InputError: `thread_id` or `tenant` is no name.
+            PolicyError: `background` is False.
+            MessageError: a message has an unknown form.
+            InputError: `thread_id` or `tenant` is not a valid name.
 
         Example:
             >>> compactor = Compactor(window=8_000, background=True)
@@ -273,20 +281,23 @@ class Compactor(Attributes, Closing):
         range: tuple[str, str] | None = None,
         tokens: int = 1024,
     ) -> RecallResult:
-        """Find archived originals again, among those in reach of the record in force.
+        """Find archived originals of the branch that was compacted last.
+
+        Give `query`, `id` or `range`. Only `query` can be combined with one of the others.
 
         Args:
-            query: words to look for; with `id` or `range`, in those messages only.
-            id: the id of a message, or one that a summary cites.
-            at: characters of that message to skip.
-            range: two ids, for all messages from the first to the second, both included.
+            query: words to search for. With `id` or `range`, only those messages are searched.
+            id: the id of one message, as the summary cites it.
+            at: with `id`: the number of characters to skip at the beginning of that message.
+            range: two ids: all messages from the first to the second, both included.
             thread_id, tenant, session: as for `compact`.
-            tokens: most tokens of the result's text.
+            tokens: the most tokens of the result's text.
 
         Raises:
-            InputError: none or several of query, id and range, but for a query with one of the
-                others; or there is no archive.
-            NotFoundError: nothing is archived of that thread, or nothing of that name is in reach.
+            InputError: none of the three is given, or two that cannot be combined; or there is no
+                archive.
+            NotFoundError: nothing of this thread is archived, or no archived message of this branch
+                has that id.
             ArchiveError: the archive cannot be read, or its newest record is damaged.
         """
         scope = scope_of(tenant, thread_id, session)

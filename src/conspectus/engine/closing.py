@@ -18,18 +18,18 @@ class Closing:
     _opened: Archive | None
 
     def close(self, timeout: float | None = None) -> None:
-        """Wait for notes that are being prepared, and close an archive opened here.
+        """Wait for a summary that is being prepared, and close an archive that this object opened.
 
-        Afterwards no thread of this object uses a store, whose connection may then be
-        closed. A store or an `Archive` that was given stays open, and the object goes on without
-        `background`.
+        Afterwards no thread of this object uses the archive's store, so you can close its
+        connection. A store or an `Archive` that you passed stays open. The object can still be
+        used, but prepares nothing in the background.
 
         Args:
-            timeout: seconds to wait for notes that a model is writing; later ones are thrown away.
-                Default: no limit.
+            timeout: the most seconds to wait for a model that is writing. What it writes later is
+                not used. Default: no limit.
 
         Raises:
-            PolicyError: `timeout` is no number of seconds.
+            PolicyError: `timeout` is not a number of seconds from 0 on.
         """
         run(self._close(timeout))
 

@@ -1,4 +1,4 @@
-"""What one call of the compactor reports."""
+"""The result of one call of a compactor."""
 
 from __future__ import annotations
 
@@ -19,36 +19,45 @@ class CompactionResult:
     """The outcome of one call for one history.
 
     Attributes:
-        outcome: `kept`: nothing was due, or it failed and there is still room; `compacted`: a new
-            record is in force, and `messages` fit; `stuck`: they do not fit and cannot be made to.
-            What may leave has left then: now, as `record` says, or before.
-        reason: why, as one sentence.
-        cause: the reason for a compaction; empty for none.
-        messages: the view to send to the model, in the caller's kind; kept messages are the
-            caller's own objects.
-        summary: body of the summary in force; empty for none.
-        record: the record of this compaction; None for none.
-        archived: the archive has confirmed every original that is not in `messages`; False also
-            while it fails, and after a summary of another library.
-        tokens_before: tokens of the view before, without messages already covered.
-        tokens_after: tokens of `messages`: with a `token_counter`, what it returns for that list.
-        budget: most tokens of `messages`; without a window the least trigger of tokens, or None.
-        evicted: messages that left the view now.
-        kept: messages of the caller in view, clipped ones included.
-        clipped: messages clipped.
-        dropped: messages left out on arrival because the record in force covers them.
-        cost: cost of the summary; a draft that was found costs nothing.
-        needed: fewest tokens of the part that must stay, if stuck.
-        failed: the obstacle of a compaction that failed; None for none.
-        failures: failed tries on the way, one sentence each.
-        redacted: secrets that were taken out of what left or was clipped, by kind.
-        cut: tokens known to be missing at the end of the new summary, as for `Record`; 0 if it is
-            whole.
-        alternates: no model has answered two messages of the user in a row in this history.
-        preparing: the trigger was reached, the history fits, and its notes are being prepared in
-            the background: nothing needs to be done.
-        head: id of the record that the archive, or the memory of this process, names as in force
-            now; empty for none, and where a state names it.
+        outcome: `kept`: no compaction was due, or it failed and the history still fits.
+            `compacted`: a new record is in force, and `messages` fit. `stuck`: `messages` do not
+            fit, and cannot be made to fit; every message that may be evicted was evicted, by this
+            call (`record` then says what it did) or earlier.
+        reason: the reason for the outcome, in one sentence.
+        cause: what caused the compaction; empty if there was none.
+        messages: what to send to the model, in the kind that the caller passed. Kept messages are
+            the caller's own objects.
+        summary: the text of the summary in force, without the first line of its message; empty if
+            there is none.
+        record: the record of this compaction; None if there was none.
+        archived: whether the archive has confirmed every original that is not in `messages`. It is
+            also False while the archive fails, and after a summary of another library.
+        tokens_before: tokens of the view before this call, without messages that an earlier record
+            already covers.
+        tokens_after: tokens of `messages`. With a `token_counter` it is the number that the counter
+            returns for this list.
+        budget: the most tokens that `messages` may have. If no window is known, it is the smallest
+            trigger that counts tokens alone, or None.
+        evicted: number of messages that this call removed from the view.
+        kept: number of the caller's messages in `messages`, clipped ones included.
+        clipped: number of messages in `messages` that are clipped.
+        dropped: number of the caller's messages that were left out because an earlier compaction
+            has evicted them.
+        cost: what the summary cost. A draft that was found, because it was written earlier, costs
+            nothing.
+        needed: if stuck: the fewest tokens of the messages that must stay. None otherwise, and if
+            the summary failed.
+        failed: the step that failed: `archive`, `redaction` or `summary`; None if nothing failed.
+        failures: why attempts to summarise failed, one sentence for each.
+        redacted: number of secrets that were removed from the evicted and clipped messages, by
+            kind.
+        cut: tokens that are known to be missing at the end of the new summary; 0 if it is complete.
+        alternates: whether user messages that follow each other are joined in this history, because
+            no model has answered two of them in a row.
+        preparing: True if the trigger was reached, the history fits, and its summary is being
+            prepared in the background. The caller needs to do nothing.
+        head: id of the record in force, as the archive or the memory of this process names it;
+            empty if there is none, or if the state of an agent names it.
     """
 
     outcome: Outcome
@@ -84,17 +93,21 @@ class CompactionResult:
         return f"<CompactionResult {self.outcome}: {sizes}, {counts}{record}; {reason}>"
 
     def raise_if_stuck(self) -> None:
-        """Raise `StuckError` with the numbers if `outcome` is `stuck`."""
+        """Raise an error if `outcome` is `stuck`.
+
+        Raises:
+            StuckError: with the reason, the needed tokens and the budget.
+        """
         if self.outcome == "stuck":
             needed = self.needed or self.tokens_after
             raise StuckError(self.reason, needed=needed, budget=self.budget or 0)
 
     @property
     def cut(self) -> int:
-        """Tokens known to be missing at the end of the new summary; 0 if it is whole."""
+        """Tokens known to be missing at the end of the new summary; 0 if it is complete."""
         return 0 if self.record is None else self.record.cut
 
     @property
     def record_id(self) -> str | None:
-        """Id of the record that this call put in force; None for none."""
+        """Id of the record that this call put in force; None if it made no record."""
         return None if self.record is None else self.record.id

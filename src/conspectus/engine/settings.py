@@ -1,9 +1,10 @@
-"""The settings of compactions: each described once, for every way in.
+"""The settings of a compaction. Each is described once, for every way in.
 
-A setting is a field: its name, its type, its default, its docstring. The first paragraph of the
-docstring says what it means in every way in, also in a file or on the command line; the others say
-how Python writes it. Fields stand in the largest class of settings that all ways in share which
-take them; a way in says in a subclass what is its own.
+A way in is a class, a function, a file or a command that takes settings. A setting is a field: its
+name, type, default and docstring. The first paragraph of the docstring is valid for every way in,
+so a configuration file and the command line show it, too. The other paragraphs say how to write
+the value in Python. A base class has the fields that several ways in take; a subclass adds what
+only one of them takes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 KEEP: ContextSize = ("messages", 20)
-"""What stays in view where nobody says otherwise: LangChain's default."""
+"""How much stays in view by default. It is LangChain's default."""
 
 MOST_TOKENS = 10**12
 """More than any window has; a larger number has no meaning as a float."""
@@ -130,44 +131,45 @@ RequestSetting = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class CommonSettings(Checked):
-    """Settings of every way in, those of LangMem's functions among them.
+    """Settings that every way in takes, also LangMem's functions.
 
     Raises:
         PolicyError: one of them is invalid.
     """
 
     archive: AnyArchive | None = None
-    """Where originals go before they leave the view.
+    """The archive. It stores the originals of messages before they are evicted or clipped.
 
-    An `Archive`, a LangGraph `BaseStore`, a path or a URL (`sqlite:///...`, `postgresql://...`,
-    `memory:`).
+    An `Archive`, a LangGraph `BaseStore`, the path of a SQLite file, or a URL (`sqlite:///...`,
+    `postgresql://...`, `memory:`).
     """
     on_failure: OnFailure = "degrade"
-    """What happens when no summariser succeeds.
+    """What happens if every summariser fails.
 
-    `"degrade"` keeps the history while there is room, and else uses the embedded summariser;
-    `"keep"` keeps it; `"raise"` raises. In an agent whose window asks before a trigger in tokens
-    does, no summariser is asked, and notes are made by rules whatever this says.
+    `"degrade"`: the history stays unchanged while it fits the window; when it no longer fits, the
+    embedded summariser writes the summary. `"keep"`: the history stays unchanged. `"raise"`: an
+    error is raised.
     """
     redact: Redact = None
-    """Takes secrets out of all that is archived, indexed, summarised, noted or passed to hooks.
+    """Removes secrets from everything that is archived, indexed, summarised, or passed to hooks.
 
-    Listeners get what is redacted, too; messages in view stay as they are. True or `"secrets"` for
-    the default redactor, a function from text to text, or a `Redactor`. If it fails, nothing is
-    archived, and the history stays. Default: None, for off.
+    Events and log lines get the redacted text, too. Messages in the view are not changed. Possible
+    values: True or `"secrets"` for the default redactor, a function from text to text, or a
+    `Redactor`. If the redactor fails, nothing is archived and the history stays unchanged.
+    Default: None (off).
     """
     alternate_roles: AlternateRoles = "auto"
-    """Whether messages of the user in a row become one, as Mistral and Gemma need it.
+    """Whether user messages that follow each other are joined to one, as Mistral and Gemma need.
 
-    `"on"`, `"off"`, or `"auto"`: by the name of the model, and for an unknown one if no model has
-    answered two in a row in the history. The summary and the task behind it then are one message,
-    which is taken apart when it comes back. See `docs/loops.md`.
+    `"on"`: always. `"off"`: never. `"auto"`: the name of the model decides. If the name is unknown,
+    they are joined unless a model has already answered two user messages in a row in this history.
+    A joined message is separated again when it comes back. See `docs/loops.md`.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySettings(CommonSettings):
-    """When to compact, what stays, and what summaries are like; also in a file.
+    """When to compact, what stays, and how summaries are made. A file can hold these settings.
 
     Raises:
         PolicyError: one of them is invalid.
@@ -176,57 +178,72 @@ class PolicySettings(CommonSettings):
     trigger: AnyTrigger = None
     """When to compact.
 
-    `("tokens", N)`, `("messages", N)` or `("fraction", F)` of the window; a dict for conditions
-    that must all hold; a list for alternatives.
+    A pair: `("tokens", N)`, `("messages", N)`, or `("fraction", F)` of the window. A dict such as
+    `{"tokens": 4000, "messages": 10}`: all of its conditions must hold. A list of pairs or dicts:
+    one of them is enough, as these are alternatives.
     """
     keep: ContextSize | None = None
     """How much of the newest history stays in view.
 
-    A size in one of the forms of `trigger`'s tuples, where that leaves room to grow.
+    A pair, as for `trigger`. Less stays if that much would leave too little room for new messages.
     """
     max_summary_tokens: SummaryTokens | None = None
-    """Most tokens of the text of a summary.
+    """The most tokens of a summary's text, at least 64.
 
-    The first line and the note of its message, some 35 tokens, come on top. A longer summary is
-    asked for once more, shorter, then cut behind its last whole sentence, and `result.cut` says so.
-    Default: a third of the budget is asked for, and a longer one is used if it fits and is smaller
-    than what it replaces.
+    The summary message has some 35 tokens more: its first line and a note. A model that writes a
+    longer text is asked once to shorten it; then the text is cut after its last whole sentence, and
+    `result.cut` says how much is missing. Default: the model is asked for at most a third of the
+    window, or of a smaller trigger in tokens; a longer text is used if it fits and is smaller than
+    what it replaces.
     """
     notes: bool = True
-    """Whether the user's words and one line a call stand beside what the summariser writes.
+    """Whether the summary also shows the user's words and one line for each tool call.
 
     False shows only the summariser's text.
     """
     summary_prompt: str | None = None
-    """Instructions for a model that summarises, with `{messages}` where the messages go.
+    """Instructions for the model that summarises. The messages replace `{messages}` in it.
 
-    Default: `conspectus.langchain.DEFAULT_SUMMARY_PROMPT`, which may be extended.
+    If it has no `{messages}`, the messages follow it. Default:
+    `conspectus.langchain.DEFAULT_SUMMARY_PROMPT`; you can extend that text.
     """
     trim_tokens_to_summarize: Tokens | None = None
-    """Tokens of one reading; what is longer is read in further calls, and nothing is dropped.
+    """The most tokens that the summariser reads in one call.
 
-    Default: what the summariser's own window takes.
+    It reads the remaining messages in further calls; no message is left out. Default: as many as
+    the summariser's own window takes.
     """
     summarizer_timeout: Seconds | None = TIMEOUT
-    """Seconds for one call of a model, or one try of your own summariser; None for no limit."""
-    pin: Pin = None
-    """Which messages must stay in view.
+    """Seconds for one call of a model, a summariser of your own, a hook or a redactor.
 
-    A function that says it of a message, or the name of a marker in `additional_kwargs` (of a
-    dict: among its keys).
+    A longer call is given up. At most 3,600. None: no limit.
+    """
+    pin: Pin = None
+    """Which messages are never evicted.
+
+    A function that takes a message and returns True for such a message; or the name of a key in
+    `additional_kwargs` (for a dict: in the dict itself).
     """
     stale_results: AnyStale = False
-    """Shows old results of tools, and old arguments, short, where that makes a summary needless.
+    """Whether old tool results and large old arguments are clipped before anything is summarised.
 
-    A pointer to the original stands in the place of what is cut, so it needs an archive. True,
-    False, or a dict with some of `over` (tokens of a large one, default 1,000), `newest` (how many
-    results stay whole whatever `keep` says, default 0), `least` (tokens that must be freed,
-    default: enough to reach half of the trigger), `tools` (the only ones), `exclude` and
-    `arguments` (False leaves the agent's own messages whole). See `docs/concepts.md`.
+    If that frees enough tokens, no summary is made. A clipped message shows a pointer to its
+    original, so this needs an archive. True, False, or a dict with some of these keys:
+    `over`: results with more tokens than this are clipped (default 1,000; more than 200);
+    `newest`: this number of newest results is never clipped (default 0);
+    `least`: tokens that clips must free, or nothing is clipped (default: enough to bring the
+    history down to half of the trigger);
+    `tools`: names of the only tools whose results are clipped;
+    `exclude`: names of tools whose results are never clipped;
+    `arguments`: False never clips the agent's own messages. See `docs/concepts.md`.
     """
 
     def policy(self) -> Policy:
-        """Make the policy; raise `PolicyError` if a size is not valid."""
+        """Return the policy.
+
+        Raises:
+            PolicyError: a size is not valid.
+        """
         return Policy(
             parse_trigger(self.trigger),
             check_size(KEEP if self.keep is None else self.keep, "keep"),
@@ -237,113 +254,117 @@ class PolicySettings(CommonSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class PythonSettings(Checked):
-    """Settings that are objects or functions: of every way in from Python."""
+    """Settings that are objects or functions. Every way in from Python takes them."""
 
     summarizer: AnySummarizer | None = None
-    """What writes the summaries, instead of the model that answers.
+    """What writes the summaries, if it is not the model that answers.
 
-    A `Summarizer`, a chat model, a `provider:model` string, a callable or Runnable that takes
-    messages and returns text, or `"embedded"`, the `EmbeddedSummarizer`, which extracts by rules
-    and needs no model and no network; a model is recommended. In an agent whose window asks before
-    a trigger in tokens does, notes are made by rules.
+    A `Summarizer`, a chat model, a `provider:model` string, or a callable or Runnable that takes
+    messages and returns text. We recommend a model. `"embedded"` is the `EmbeddedSummarizer`: it
+    quotes and shortens the messages, and needs no model and no network. If an agent has a trigger
+    in tokens and its window is full before that trigger is reached, the embedded summariser writes,
+    and no model is called.
     """
     fallbacks: Fallbacks = ()
-    """Summarisers to try in turn when the first one fails."""
+    """Summarisers to try, in this order, if the first one fails."""
     tool_table: Tools = ()
-    """Tools of yours, of which the notes tell.
+    """Descriptions of your own tools, for the lines about tool calls in the notes.
 
-    Each as `conspectus.Tool`: which argument names the thing that a call is about, and whether a
-    call changes anything. They are added to a table of common ones.
+    Each is a `conspectus.Tool`. It says which argument of a call is shown, and whether a call
+    changes anything. They are added to a table of common tools.
     """
     skills: SkillTools = None
     """The tools that read skill files, as a `conspectus.langchain.Skills`.
 
-    A reference to each file stays in the notes. Default: None, for no such tools.
+    The notes keep a reference to each file that was read. Default: None (no such tools).
     """
     before_summarization: Hooks = None
-    """Functions that get the messages which are about to leave.
+    """One or several functions that get the messages that are about to be evicted.
 
-    One or several, sync or async; see `conspectus.langchain.SummarizationEvent`.
+    Sync or async. Each is called with a `conspectus.langchain.SummarizationEvent`.
     """
     on_event: OnEvent = None
-    """Called with the name (`start`, `attempt_failed`, `end`, `failed`) and the data of an event.
+    """A function that is called as `on_event(name, data)` for each event of a compaction.
 
-    It runs, like `pin`, in the thread that called, or below an async call in one beside the event
-    loop.
+    The names are `start`, `attempt_failed`, `end` and `failed`. Like `pin`, it runs in the calling
+    thread; in async code, it runs in another thread than the event loop.
     """
     telemetry: AnyListeners = None
-    """One or several listeners of your own, such as `conspectus.observe.OpenTelemetry()`.
+    """One or several listeners, such as `conspectus.observe.OpenTelemetry()`.
 
-    Default: only those of the process.
+    Each is called with every `Event`. Default: only the listeners of the process get the events.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionSettings(Checked):
-    """Settings of a way in that serves the sessions of one model, also from a file."""
+    """Settings of a way in whose sessions all use one model. A file can hold these settings."""
 
     background: bool = False
-    """Whether the next notes are prepared in the background, from 0.7 of the trigger on.
+    """Whether the next summary is prepared in the background, from 70 % of the trigger on.
 
-    A thread does so; at the trigger the notes are swapped in. Until they are finished the history
-    is kept as it is while it fits the window. See `docs/operations.md`.
+    A thread writes it. When the trigger is reached, the prepared summary takes effect. If it is not
+    finished by then, the history stays unchanged while it fits the window. See
+    `docs/operations.md`.
     """
     summary_request: RequestSetting = "smallest"
-    """What a model that summarises is sent: what leaves, or the agent's last request.
+    """Which request a model gets for a summary: a short one, or one that uses the prompt cache.
 
-    `"smallest"` sends only what leaves. `"cached"` sends one instruction behind the last request,
-    if that holds all that is evicted: the provider then reads it from its cache. See
-    `docs/cost.md`.
+    `"smallest"` sends only the messages that are evicted. `"cached"` sends the agent's last request
+    again, followed by an instruction, so that the provider's prompt cache is hit. It does so only
+    if that request has all evicted messages. See `docs/cost.md`.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowSettings(Checked):
-    """The room for the messages of one model, also in a file."""
+    """The room for the messages of one model. A file can hold these settings."""
 
     window: Tokens | None = None
-    """Input limit of the model that answers, in tokens.
+    """The input limit of the model that answers, in tokens.
 
-    The result always fits it. Default: that of the profile of `model`.
+    The messages that are sent fit it, or the outcome is `stuck`. Default: the limit in the profile
+    of `model`.
     """
     reserved_tokens: ReservedTokens = 0
-    """Tokens of the window that messages cannot have: for output, system prompt and tools."""
+    """Tokens of the window that messages may not use: for answer, system prompt and tools."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings(Checked):
-    """Settings of an agent's middleware that a file can hold, which is read without LangChain."""
+    """Settings of an agent's middleware. A file can hold them, and is read without LangChain."""
 
     history: Literal["replace", "preserve"] = "replace"
-    """Whether the messages in the state are rewritten, or all stay there.
+    """Whether a compaction replaces the old messages in the state, or leaves them there.
 
-    `"replace"` rewrites them; `"preserve"` leaves them, and shows the model the summary in their
-    place.
+    `"replace"` replaces them by the summary. `"preserve"` leaves every message in the state; only
+    the model gets the summary instead of them.
     """
     recall: Literal["off", "tool", "auto"] = "off"
-    """How originals come back: not at all, by a tool, or by themselves.
+    """Whether the agent gets archived originals back: not at all, by a tool, or automatically.
 
-    `"tool"` gives the agent a tool `recall` that finds archived originals again; `"auto"` also
-    shows the model those that a user's message needs; `"off"` does neither.
+    `"tool"` gives the agent a tool `recall`, which finds archived originals. `"auto"` also adds
+    originals that match a new user message to the request. `"off"` does neither.
     """
     recall_tokens: RecallTokens = 512
-    """Most tokens of recalled originals at a turn.
+    """The most tokens of originals that `recall="auto"` adds in a turn.
 
-    An answer of the tool takes at most twice that. Both take at most a quarter of the window.
+    An answer of the tool `recall` takes at most twice as many. Each of the two takes at most a
+    quarter of the window.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSettings(AgentSettings, SessionSettings, WindowSettings, PolicySettings):
-    """What a file can hold of all that the middleware takes."""
+    """The settings of the middleware that a file can hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(SessionSettings, PythonSettings, PolicySettings):
-    """What an engine is made of."""
+    """The settings of an engine."""
 
     model: AnySummarizer | None = field(default=None, kw_only=False)
-    """The model that answers, which also writes the summaries unless `summarizer` does."""
+    """The model that answers. It also writes the summaries, unless `summarizer` is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,35 +372,39 @@ class CompactorSettings(WindowSettings, Settings):
     """What a `Compactor` takes."""
 
     model: AnySummarizer | None = field(default=None, kw_only=False)
-    """As a LangChain chat model or a `provider:model` string. It gives the tokenizer and the
-    window, if it has a profile. A summariser as for `summarizer` may stand in its place, which only
-    writes. Default: none; then the embedded summariser writes.
+    """A LangChain chat model, or a `provider:model` string. It determines the tokenizer and, if it
+    has a profile, the window. You can also pass a value for `summarizer` here; it then only writes
+    summaries. Default: None; then the embedded summariser writes.
     """
     trigger: AnyTrigger = None
     """Default: `("fraction", 0.85)` with a `window`, else `("tokens", 170_000)`."""
     keep: ContextSize | None = None
-    """Default: 20 messages, and fewer as soon as they take much of the room."""
+    """Default: 20 messages, or fewer if these take much of the window."""
     window: Tokens | None = None
-    """If that is unknown, the result must fit in the smallest `tokens` trigger."""
+    """If there is no such profile, the messages must fit the smallest trigger that counts tokens
+    alone.
+    """
     archive: AnyArchive | None = None
-    """Without one, results say `archived=False`, nothing is clipped, and nothing can be recalled.
-    Default: None.
+    """Without an archive, results have `archived=False`, nothing is clipped, and nothing can be
+    recalled. Default: None.
     """
     token_counter: TokenCounter | str | None = None
-    """A LangChain `token_counter`, by whose count of the list a history fits or does not; or a
-    vocabulary as for `tokenizer`. Default: an estimate, corrected by the usage that models reported
-    in the history.
+    """What counts the tokens of the messages. A function that takes a list of messages and returns
+    its tokens, as in LangChain: it decides whether a history fits. Or the name of a vocabulary, as
+    for `tokenizer`. Default: an estimate, corrected by the usage that models have reported in the
+    history.
     """
     tokenizer: str | None = None
-    """What counts tokens, and does nothing else.
+    """The tokenizer for which the estimate is made. It has no other effect.
 
-    The name of a model, whose tokenizer is estimated, or a vocabulary such as
-    `"tiktoken:o200k_base"` or `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: that
-    of `model`; without one, or for an unknown name (which is logged), for each piece of a text the
-    tokens of the family that takes most.
+    The name of a model, or a vocabulary such as `"tiktoken:o200k_base"` or
+    `"tokenizers:path/to/tokenizer.json"` (needs the extra `tokens`). Default: the tokenizer of
+    `model`. If there is no model, or its name is unknown (the log says so), each piece of text
+    counts as many tokens as in the known tokenizer that yields the most.
     """
     stale_results: AnyStale = True
     summary_request: RequestSetting = "smallest"
-    """`"cached"` is for loops whose model also summarises, and sends the messages of the last
-    result; a Runnable says how the loop calls the model, such as `model.bind_tools(tools)`.
+    """`"cached"` is for loops that send the messages of the last result to the model that also
+    summarises. If your loop calls the model in another way, pass that Runnable, such as
+    `model.bind_tools(tools)`.
     """

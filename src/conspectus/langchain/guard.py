@@ -52,50 +52,53 @@ DEFAULTS = {field.name: field.default for field in fields(MiddlewareSettings)}
 
 @dataclass(frozen=True, kw_only=True)
 class GuardSettings(MiddlewareSettings):
-    """What a `ContextGuard` takes; those of the middleware are for a guard that stands alone."""
+    """The settings of a `ContextGuard`. Those of the middleware are for a guard without one."""
 
     summarization: SummarizationMiddleware[Any, Any] | None = field(default=None, kw_only=False)
     """The `SummarizationMiddleware` of the same agent.
 
-    Its summariser, archive and settings are used. Default: one of the guard's own with the
-    embedded summariser, and with the settings that are given here.
+    The guard uses its summariser, archive and settings. Default: the guard makes one of its own,
+    with the embedded summariser and the settings that you pass to the guard.
     """
     window: Tokens | None = None
-    """Input limit of the model, in tokens.
+    """The input limit of the model, in tokens.
 
-    Default: the one that `summarization` was given, for its own model; else that of the profile of
+    Default: the `window` that `summarization` was given; without one, the limit in the profile of
     the model that is called.
     """
     reserved_tokens: ReservedTokens | None = None
-    """Tokens left for the answer.
+    """Tokens of the window for the answer only; the guard measures system prompt and tools itself.
 
-    Default: the model's own limit of its output, if it has one, and at most half of the window.
+    Default: the model's own output limit, if it has one, but at most half of the window.
     """
     on_stuck: Literal["raise", "send"] = "raise"
-    """What happens if nothing makes a request fit.
+    """What happens if a request cannot be made to fit.
 
-    `"raise"` raises a `StuckError` with the numbers; `"send"` sends it all the same.
+    `"raise"` raises a `StuckError` with the numbers. `"send"` evicts all that may be evicted, and
+    sends the request.
     """
     name: str = "ContextGuard"
-    """Name of this instance."""
+    """The name of this instance."""
 
 
 @documented
 class ContextGuard(WrapsCalls[ContextT, ResponseT]):
-    """Measure the request that is really sent, make it fit, and rescue overflows.
+    """Measure each request as it is sent, and make it fit the window of its model.
 
-    Put it last in the list of middleware: later ones would change the request unseen. It tells the
-    next plan of `SummarizationMiddleware` the size of system prompt, tools and output. A request
-    that does not fit its window is compacted at once. One that the provider refused as too long is
-    sent again, smaller each time, at most five times. The size that was taken is remembered for
-    that model. What was summarised here is in the state, and is not paid for again. Without an
-    archive large results of tools are clipped for one request only, and stay whole in the
-    state.
+    Put the guard last in the list of middleware, because it does not see what later middleware
+    changes. It measures the messages, the system prompt and the tools, and leaves room for the
+    answer; `SummarizationMiddleware` uses these sizes at its next step.
+
+    If a request does not fit, the guard compacts it at once. If the provider refuses a request as
+    too long, the guard sends it again, smaller each time, at most five times. It stores the limit
+    that it has learned for that model in the state. A summary that the guard has made is stored in
+    the state, too, so it is not made again. Without an archive, the guard may clip a large tool
+    result for one request; the result stays whole in the state.
 
     Raises:
         PolicyError: a setting is invalid.
-        StuckError: from a call of the model: nothing makes it fit, and `on_stuck` is `"raise"`; it
-            is LangChain's `ContextOverflowError`, too.
+        StuckError: a request cannot be made to fit, and `on_stuck` is `"raise"`. The call of the
+            model raises it. It is also LangChain's `ContextOverflowError`.
 
     Example:
         >>> from conspectus.langchain import SummarizationMiddleware

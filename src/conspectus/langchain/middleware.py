@@ -1,4 +1,4 @@
-"""Provide a drop-in for LangChain's `SummarizationMiddleware` that loses nothing."""
+"""`SummarizationMiddleware`, which takes the place of LangChain's and loses nothing."""
 
 from __future__ import annotations
 
@@ -106,26 +106,31 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
 class SummarizationMiddleware(
     WrapsCalls[ContextT, ResponseT], Closing, Generic[ResponseT, ContextT]
 ):
-    """Summarise the older part of a conversation when it grows; lose nothing of it.
+    """Replace the older part of a conversation by a summary when the trigger is reached.
 
     It takes every parameter of `langchain.agents.middleware.SummarizationMiddleware` with the same
-    meaning. But nothing leaves before a summariser has read it whole; the newest user message
-    stays; a summary that is empty, broken off, refused or an error is never used; originals are
-    archived first, if there is an archive.
+    meaning, except for `trim_tokens_to_summarize`. It differs from that class in this: A summariser
+    reads every message whole before the message is evicted. The newest user message stays. A
+    summary that is empty, cut off, refused or an error text is never used. If there is an archive,
+    it stores the originals first.
 
-    It sees only the messages. `ContextGuard`, placed last, sees the system prompt, the tools and
-    other middleware's additions; without it, leave room for them with `reserved_tokens`.
+    The middleware knows only the messages. Add a `ContextGuard` as the last middleware: it also
+    measures the system prompt, the tools and what other middleware adds. Without a guard, leave
+    room for them with `reserved_tokens`.
 
-    Each is an attribute, read at each step: `middleware.keep = ("messages", 5)` counts from the
-    next one on. Agents and their states depend on `archive`, `history`, `recall`, `recall_tokens`,
-    `compact_tool` and `name`: build both anew instead. `copy.deepcopy` shares the archive; `pickle`
-    opens it again. As a context manager, or with `close()`, it stops preparing notes at the end,
-    and closes an archive that it has opened.
+    Each parameter is an attribute, and is read at each step. For example,
+    `middleware.keep = ("messages", 5)` takes effect at the next step. You cannot change `archive`,
+    `history`, `recall`, `recall_tokens`, `compact_tool` and `name` in this way, because agents and
+    their states depend on them; build a new middleware and a new agent.
+
+    `copy.deepcopy` makes a second middleware that shares the archive. `pickle` stores the settings;
+    the archive is opened again. At the end of a `with` block, or with `close()`, it stops preparing
+    summaries, and closes the archive if it has opened it.
 
     Raises:
-        PolicyError: (a `ValueError`) a setting is invalid, such as a fraction without a profile of
-            the model; of one that is set later, at the next step.
-        AttributeError: a name that is set later is no parameter.
+        PolicyError: a setting is invalid, such as a fraction if the model has no profile. It is a
+            `ValueError`. If you set an attribute later, the next step raises it.
+        AttributeError: you set an attribute that is not a parameter.
         ArchiveError: the archive cannot be opened.
 
     Example:
@@ -188,7 +193,7 @@ class SummarizationMiddleware(
 
     @property
     def token_counter(self) -> TokenCounter:
-        """The count of a list of messages by which the trigger goes, as a function."""
+        """The function that counts the tokens of a list of messages for the trigger."""
         counter = vars(self)["token_counter"]
         if callable(counter) and counter is not count_tokens_approximately:
             return cast("TokenCounter", counter)
@@ -246,7 +251,7 @@ class SummarizationMiddleware(
         return copy
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Compact the history if the settings ask for it."""
+        """Compact the history if the trigger is reached or the window is full."""
         step = AgentStep(self._setup, state, runtime)
         return None if self._is_quiet(step) else run(self._take_step(step))
 
@@ -270,22 +275,23 @@ class SummarizationMiddleware(
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
-        """Summarise now, whatever the trigger says.
+        """Compact now, also if the trigger is not reached.
 
-        For a node or a tool with the state and the runtime at hand. From outside,
-        `agent.update_state(config, request_compaction())` asks the next step for it.
+        Call it in a node or a tool that has the state and the runtime. From outside of the graph,
+        call `agent.update_state(config, middleware.request_compaction())`; then the next step
+        compacts.
 
         Args:
-            state: of the graph; a dict with `messages` is enough.
-            runtime: of the run; a bare `Runtime()` is enough.
-            focus: the subject to keep above all, in plain words.
+            state: the state of the graph. A dict with `messages` is enough.
+            runtime: the runtime of the run. `Runtime()` is enough.
+            focus: a subject, in plain words, that a model's summary must keep.
 
         Returns:
-            An update of the state; None if nothing can leave it.
+            An update of the state; None if no message may be evicted or the compaction failed.
 
         Raises:
-            MessageError: a message cannot be understood.
-            SummaryError: no summary could be made, and `on_failure` is `"raise"`.
+            MessageError: a message has an unknown form.
+            SummaryError: every summariser failed, and `on_failure` is `"raise"`.
         """
         words = plain_words(focus, "focus")
         return run(self._take_step(AgentStep(self._setup, state, runtime), words))
@@ -299,10 +305,11 @@ class SummarizationMiddleware(
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
-        """Make the update of a state that asks for a compaction at the next step.
+        """Return an update of the state, after which the next step compacts.
 
         Args:
-            focus: the subject to keep above all, in plain words; at most 2,000 characters count.
+            focus: a subject, in plain words, that a model's summary must keep. Only its first 2,000
+                characters are used.
 
         Example:
             `agent.update_state(config, SummarizationMiddleware.request_compaction("the schema"))`

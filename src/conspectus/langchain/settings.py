@@ -1,4 +1,4 @@
-"""What the middleware takes, and what its settings make together for all threads of a graph."""
+"""The settings of the middleware, and what is made of them once for all threads of a graph."""
 
 from __future__ import annotations
 
@@ -106,54 +106,63 @@ InstanceName = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class MiddlewareSettings(AgentSettings, SessionSettings, PythonSettings, PolicySettings):
-    """What our middleware takes; a `ContextGuard` that stands alone takes it, too."""
+    """Settings of the middleware. A `ContextGuard` without a middleware takes them, too."""
 
     trigger: AnyTrigger = None
     """Default: never."""
     keep: ContextSize = KEEP
     token_counter: TokenCounter | str = count_tokens_approximately
-    """The count for `trigger` and `keep`.
+    """What counts the tokens for `trigger` and `keep`.
 
-    A function, or a vocabulary such as `"tiktoken:o200k_base"`. Whether a history fits the window
-    is estimated, unless a counter is given. Default: LangChain's approximation.
+    A function that takes a list of messages and returns its tokens, or a vocabulary such as
+    `"tiktoken:o200k_base"`. If you pass one, it also decides whether a history fits the window; if
+    not, an estimate decides that. Default: LangChain's approximation.
     """
     summary_prompt: str | None = DEFAULT_SUMMARY_PROMPT
     archive: AnyArchive | None = None
-    """Default: the store given to `create_agent(store=...)`, else none."""
+    """Default: the store that `create_agent(store=...)` was given; without a store, no archive."""
     summary_request: RequestKind = "smallest"
     alternate_roles: AlternateRoles = "auto"
-    """In an agent `"auto"` also goes by what the provider of the model that is called has refused,
-    which is then sent again. Only requests change: the state keeps each message as it is.
+    """In an agent, `"auto"` also learns from the provider: if it refuses two user messages in a
+    row, the request is sent again with joined messages. Only requests are changed; the state keeps
+    each message as it is.
     """
     tenant: TenantSetting = None
-    """The owner of the conversations.
+    """The name of the owner of the conversations.
 
-    A text, or a callable over the runtime. Default: the authenticated user, else `"local"`.
+    A text, or a function that takes the runtime and returns a text. Default: the authenticated
+    user; without one, `"local"`.
     """
     preview: PreviewChoice = False
-    """Whether a person reads a summary before it takes effect.
+    """Whether a person approves each summary before it takes effect.
 
-    True interrupts the graph with the finished summary; resume with
-    `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
-    `{"type": "reject"}`. A callable is asked instead, and returns the text or None. An answer to
-    another process needs an archive: else the approval is void.
+    True interrupts the graph with the finished summary. Resume it with
+    `Command(resume={"type": "approve"})`, or with `{"type": "edit", "summary": "..."}` or
+    `{"type": "reject"}` as the value of `resume`. You can pass a function instead: it takes a
+    `PreviewRequest`, and returns the text that takes effect, or None to reject it. If another
+    process resumes the graph, it needs an archive or a store; without one, an approval has no
+    effect.
     """
     compact_tool: bool = False
-    """Whether the agent gets a tool `compact_conversation`, which asks for a compaction."""
+    """Whether the agent gets a tool `compact_conversation`. It compacts at the next step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SummarizationSettings(MiddlewareSettings, WindowSettings, Settings):
-    """What a `SummarizationMiddleware` takes."""
+    """The settings of a `SummarizationMiddleware`."""
 
     model: str | Model | None = field(kw_only=False)
-    """A model or a `provider:model` string. None for the embedded summariser and no profile."""
+    """A chat model, or a `provider:model` string. None: the embedded summariser writes, and the
+    window is known only if `window` is set.
+    """
     reserved_tokens: int = 0
-    """Also of a window that the guard was given; a guard measures the real figure."""
+    """With a `ContextGuard` this is a minimum: the guard measures the system prompt and the tools
+    and adds the tokens of the answer, and the larger of the two numbers counts.
+    """
     name: InstanceName = None
-    """Name of this instance, so that two can stand in one agent.
+    """The name of this instance. Two instances in one agent need different names.
 
-    Default: that of its class.
+    Default: the name of its class.
     """
 
 

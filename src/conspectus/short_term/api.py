@@ -1,4 +1,4 @@
-"""Provide `summarize_messages`, with and without an event loop, and as a node of a graph."""
+"""`summarize_messages`, its async form, and the same as a node of a graph."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ SHARED = tuple(field.name for field in fields(ShortTermSettings))
 
 @function_takes(SummarizationCall)
 def summarize_messages(call: SummarizationCall) -> SummarizationResult:
-    """Replace the oldest messages by a summary once enough has gathered.
+    """Replace the oldest messages by a summary when the messages reach a size.
 
-    From the oldest to the newest: once `max_tokens_before_summary` have gathered and the rest fits
-    in `max_tokens`, less the system message and `max_summary_tokens`, all up to there is
-    summarised. A leading system message, the newest human message, the last exchange and unanswered
-    calls stay; a call and its results stay together. What is longer than `max_tokens` is read in
-    several calls of the model. A summary that fails a check never takes effect.
+    When they have `max_tokens_before_summary` tokens, the oldest ones are summarised, so that the
+    result fits `max_tokens`. These messages stay: a leading system message, the newest human
+    message, the last exchange, and calls that wait for a result. A call is never separated from its
+    results. If more than `max_tokens` are to be summarised, the model reads them in several calls.
+    A summary that fails a check is not used.
 
     Returns:
         The messages to send to the model, and the running summary to pass the next time.
 
     Raises:
-        ValueError: `max_summary_tokens` is not less than `max_tokens`; a message has no id, or one
-            that was summarised already; another setting is invalid (`PolicyError`,
-            `MessageError`, `InputError`).
-        SummaryError, ArchiveError, StuckError: only with `on_failure="raise"`.
+        ValueError: `max_summary_tokens` is not less than `max_tokens`; a message has no id, or the
+            id of a message that was already summarised; another setting is invalid. These are
+            `PolicyError`, `MessageError` and `InputError`.
+        SummaryError, ArchiveError, StuckError: the summary or the archive failed, or the messages
+            cannot be made to fit. Raised only with `on_failure="raise"`.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
@@ -63,7 +64,10 @@ def summarize_messages(call: SummarizationCall) -> SummarizationResult:
 
 @function_takes(SummarizationCall)
 async def asummarize_messages(call: SummarizationCall) -> SummarizationResult:
-    """`summarize_messages` on an event loop; a model that is no `Runnable` gets a thread."""
+    """`summarize_messages` on an event loop.
+
+    A model that is not a `Runnable` is called in a thread.
+    """
     return await arun(_summarized(call, ensure_config()))
 
 
@@ -101,14 +105,14 @@ async def _summarized(
 
 @documented
 class SummarizationNode(Attributes, RunnableCallable):
-    """Summarise the oldest messages of a state once enough has gathered.
+    """Summarise the oldest messages of a state when they reach a size.
 
-    It takes the parameters of `summarize_messages`, and reads and writes the state in LangMem's
-    form: `{output_messages_key: [...], "context": {"running_summary": RunningSummary}}`, the latter
-    once something was summarised: the state needs a key `context` that holds a dict. It works with
-    and without an event loop.
+    It does what `summarize_messages` does, as a node of a graph. The state needs a key `context`
+    that holds a dict. The node returns its result as LangMem's node does:
+    `{output_messages_key: [...], "context": {"running_summary": RunningSummary}}`. Before the first
+    summary there is no `context` in it. The node works with and without an event loop.
 
-    An archive is opened once; `node.archive.close()` closes it.
+    The archive is opened once. `node.archive.close()` closes it.
 
     Raises:
         ValueError: a setting is invalid (`PolicyError`).

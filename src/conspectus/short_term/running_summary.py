@@ -14,15 +14,15 @@ NAMES = ("summary", "summarized_message_ids", "last_summarized_message_id")
 
 @dataclass
 class RunningSummary:
-    """The summary so far, and the messages that it stands for.
+    """The summary so far, and the ids of the messages that it replaces.
 
-    LangGraph's serializers bring it back; a strict one brings a dict with the same names, which is
-    accepted everywhere.
+    LangGraph's serializers restore it. A strict serializer restores a dict with the same names; you
+    can pass that dict wherever a `RunningSummary` is expected.
 
     Attributes:
-        summary: its text.
-        summarized_message_ids: ids of the messages that it stands for.
-        last_summarized_message_id: the id of the last of them in the history.
+        summary: the text of the summary.
+        summarized_message_ids: the ids of the messages that it replaces.
+        last_summarized_message_id: the id of the last of these messages in the history.
 
     Example:
         >>> RunningSummary("They said hello.", {"m1", "m2"}, "m2").last_summarized_message_id
@@ -36,11 +36,11 @@ class RunningSummary:
 
 @dataclass
 class SummarizationResult:
-    """The result of one call.
+    """The result of one call of `summarize_messages`.
 
     Attributes:
         messages: the messages to send to the model.
-        running_summary: the value to pass the next time; None while nothing was summarised.
+        running_summary: the value to pass the next time; None if nothing was summarised so far.
     """
 
     messages: list[Any]

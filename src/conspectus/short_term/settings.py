@@ -1,4 +1,4 @@
-"""What LangMem's functions and node take, under LangMem's names, and a few settings of ours."""
+"""The parameters of LangMem's functions and node, under LangMem's names, and a few of ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from conspectus.short_term.running_summary import RunningSummary
 from conspectus.tokens import TokenMeter
 
 TokenCounter = Callable[[Any], int]
-"""LangMem's name. Fractions are rounded up."""
+"""A function that takes a list of messages and returns its tokens. The name is LangMem's. A
+fraction is rounded up."""
 
 
 def _can_be_invoked(value: object) -> bool:
@@ -38,42 +39,58 @@ Template = Annotated[Prompt, Check(_can_be_invoked, "a ChatPromptTemplate")]
 
 @dataclass(frozen=True, kw_only=True)
 class ShortTermSettings(CommonSettings):
-    """What `summarize_messages` and `SummarizationNode` share."""
+    """The settings that `summarize_messages` and `SummarizationNode` share."""
 
     model: Model
     """The model that writes the summary.
 
-    A chat model, or anything whose `invoke` takes a list of messages. It is told how long the
-    summary may be: `max_summary_tokens`, or less where the model has a limit, as by
-    `model.bind(max_tokens=128)`. A summary that ends at such a limit is used up to its last whole
-    sentence.
+    A chat model, or any object whose `invoke` takes a list of messages. The prompt tells it how
+    long the summary may be: `max_summary_tokens`, or less if the model has a limit of its own, such
+    as `model.bind(max_tokens=128)`. A summary that ends at such a limit is used up to its last
+    whole sentence.
     """
     max_tokens: Tokens
-    """Most tokens of the result of a call that summarises.
+    """The most tokens of the result of a call that summarises.
 
-    Messages that gather after it may exceed them until the next summary.
+    New messages may exceed this limit until the next summary.
     """
     max_tokens_before_summary: Annotated[int, Ge(0)] | None = None
-    """Tokens that gather before a summary. Default: `max_tokens`."""
-    max_summary_tokens: ReservedTokens = 256
-    """Tokens set aside for the summary.
+    """The oldest messages are summarised when the messages have this number of tokens.
 
-    A longer one is sent back once to be shortened, and then cut behind its last whole sentence that
-    fits. From 64 on; fewer are set aside only.
+    Default: `max_tokens`.
+    """
+    max_summary_tokens: ReservedTokens = 256
+    """Tokens that are reserved for the summary. It must be less than `max_tokens`.
+
+    The model is asked once to shorten a longer summary; then it is cut after its last whole
+    sentence that fits. If the value is below 64, a longer summary is not cut.
     """
     token_counter: TokenCounter = count_tokens_approximately
-    """Tokens of a list of messages. Default: LangChain's approximate count."""
+    """A function that takes a list of messages and returns its tokens.
+
+    Default: LangChain's approximation.
+    """
     initial_summary_prompt: Template = field(default_factory=lambda: DEFAULT_INITIAL_SUMMARY_PROMPT)
-    """Asks for the first summary. Slot: `messages`. Default: LangMem's."""
+    """The prompt for the first summary. It needs the placeholder `messages`.
+
+    Default: `DEFAULT_INITIAL_SUMMARY_PROMPT`; its name and its placeholder are LangMem's, its text
+    is ours.
+    """
     existing_summary_prompt: Template = field(
         default_factory=lambda: DEFAULT_EXISTING_SUMMARY_PROMPT
     )
-    """Asks to update it. Slots: `messages`, `existing_summary`. Default: LangMem's."""
+    """The prompt for a later summary. It needs `messages` and `existing_summary`.
+
+    Default: `DEFAULT_EXISTING_SUMMARY_PROMPT`; its text is ours.
+    """
     final_prompt: Template = field(default_factory=lambda: DEFAULT_FINAL_SUMMARY_PROMPT)
-    """Puts the result together. Slots: `system_message`, `summary`, `messages`. Default: LangMem's.
+    """The template of the result. It needs `system_message`, `summary` and `messages`.
+
+    Default: `DEFAULT_FINAL_SUMMARY_PROMPT`; its text is ours.
     """
     thread_id: str | None = None
-    """The conversation, for the archive. Default: that of the graph's config."""
+    """The name of the conversation in the archive. Default: the `thread_id` of the graph's config.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,29 +106,34 @@ class ShortTermSettings(CommonSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class SummarizationCall(ShortTermSettings):
-    """What `summarize_messages` takes."""
+    """The parameters of `summarize_messages`."""
 
     messages: Sequence[AnyMessage] = field(kw_only=False)
-    """The history, with ids: whole, or the last result and what is new."""
+    """The messages, each with an id: the whole history, or the messages of the last result followed
+    by the new ones.
+    """
     running_summary: RunningSummary | None
-    """The one of the last result; None the first time.
+    """The `running_summary` of the last result; None the first time.
 
-    A dict with the same names, as from a strict serializer, will do.
+    A dict with the same names is accepted, too. A strict serializer returns such a dict.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class StateKeys(Checked):
-    """Where a node finds the history, and where it puts the result."""
+    """The keys of the state that a node reads and writes, and the name of the node."""
 
     input_messages_key: str = "messages"
-    """Key of the state that has the history."""
+    """The key of the state that has the history."""
     output_messages_key: str = "summarized_messages"
-    """Key of the state for the result; the same as `input_messages_key` replaces the history."""
+    """The key of the state that gets the result.
+
+    If it is equal to `input_messages_key`, the result replaces the history.
+    """
     name: str = "summarization"
-    """Name of the node."""
+    """The name of the node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSettings(ShortTermSettings, StateKeys):
-    """What a `SummarizationNode` takes."""
+    """The settings of a `SummarizationNode`."""
