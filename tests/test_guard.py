@@ -226,11 +226,9 @@ def test_an_answer_that_is_empty_as_the_window_is_full_is_a_refusal():
 
 
 def test_a_short_history_that_is_too_long_gets_a_summary_too():
-    messages = [
-        HumanMessage(f"Look at module {n}, please, and say what it does.") for n in range(8)
-    ]
+    messages = [HumanMessage(f"Look at module {n}. " + "word " * 40) for n in range(3)]
     middleware = summarization(
-        keep=("messages", 2),
+        keep=("messages", 1),
         summarizer=lambda messages: "The user looked at modules.",
         notes=False,
         history="preserve",
