@@ -8,8 +8,9 @@ import pytest
 from conspectus import Compactor
 from conspectus.core.exchanges import match_calls, must_stay
 from conspectus.core.items import Item, Window
-from conspectus.core.plan import PlanOptions, plan, plan_draft
+from conspectus.core.plan import PlanOptions, plan, plan_draft, window_or_trigger
 from conspectus.core.plans import Compact, Keep
+from conspectus.core.policy import SUMMARY_DIVISOR
 from conspectus.core.records import Cost, Record, RecordedClip
 from conspectus.engine.folding import Folded, fold
 from conspectus.engine.settings import Settings
@@ -52,6 +53,22 @@ def test_a_standing_summary_is_replaced_and_never_evicted():
     )
     assert 0 not in decision.evicted
     assert decision.at_most == 10 * 100 + decision.summary_tokens
+
+
+MIXED_TRIGGER = {"tokens": 4_000, "fraction": 0.5}
+
+
+def test_a_clause_of_tokens_and_a_share_fires_at_the_larger_and_sizes_the_summary_by_it():
+    for limit, basis in ((20_000, 10_000), (6_000, 4_000)):
+        policy = Settings(trigger=MIXED_TRIGGER).policy()
+        assert policy.fires_at(limit, 0) == basis
+        assert policy.summary_limits(Window(limit), 0).longest == basis // SUMMARY_DIVISOR
+
+
+def test_a_trigger_that_asks_for_a_share_of_the_window_makes_no_window_of_its_tokens():
+    assert window_or_trigger(Settings(trigger=MIXED_TRIGGER).policy(), None) is None
+    alone = Settings(trigger=("tokens", 4_000)).policy()
+    assert window_or_trigger(alone, None) == Window(4_000)
 
 
 def test_a_standing_summary_that_stays_keeps_its_room():

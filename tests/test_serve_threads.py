@@ -12,11 +12,15 @@ import pytest
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
+from conspectus.errors import ArchiveError
 from conspectus.tokens import TokenMeter
+from conspectus_serve import threads
 from conspectus_serve.fingerprints import fingerprint_history
 from conspectus_serve.fitting import RequestFitter
+from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.originals import OriginalMessages
 from conspectus_serve.recall import RecallForRequests, search_originals
+from conspectus_serve.threads import ThreadIndex
 from histories import assistant, user
 from serve_support import (
     SECRET,
@@ -344,6 +348,45 @@ def test_a_reminder_that_changes_in_what_was_evicted_keeps_the_compactions(ask, 
         chain = [record.id for record in archive.chain(Scope(TENANT, str(thread)))]
     assert len(chain) > 2
     assert list(dict.fromkeys(records)) == chain
+
+
+def index_that_fails(monkeypatch: pytest.MonkeyPatch, tenant: str) -> tuple[ThreadIndex, Any]:
+    """Return an index whose archive takes nothing of one tenant; and what mends it."""
+    archive = Archive.open(":memory:")
+    write = archive.write_remarks
+
+    def fail_for_tenant(of: str, *args: Any) -> None:
+        if of == tenant:
+            raise ArchiveError("the disk is full")
+        write(of, *args)
+
+    monkeypatch.setattr(archive, "write_remarks", fail_for_tenant)
+    index = ThreadIndex(archive, ArchiveHealth(archive))
+    return index, partial(monkeypatch.setattr, archive, "write_remarks", write)
+
+
+def test_progress_that_could_not_be_written_is_written_later(monkeypatch):
+    index, mend = index_that_fails(monkeypatch, TENANT)
+    history = fingerprint_history(talk(5), "chat", TokenMeter())
+    index.note(TENANT, "t-1", history, "r-1")
+    index.write()
+    assert index.find(TENANT, history).thread == "t-1"  # it is remembered meanwhile
+    mend()
+    index.write()
+    other_process = ThreadIndex(index._archive, index._health)
+    assert other_process.find(TENANT, history).head == "r-1"
+
+
+def test_what_waits_for_an_archive_is_bounded(monkeypatch):
+    monkeypatch.setattr(threads, "MOST_UNWRITTEN", 10)
+    index, _ = index_that_fails(monkeypatch, TENANT)
+    history = fingerprint_history(talk(5), "chat", TokenMeter())
+    for number in range(20):
+        index.note_named(TENANT, f"t-{number}", history, "r")
+        index.note_named(TENANT, "t-busy", history, "r")
+        index.write()
+    assert len(index._unwritten) == 10
+    assert (TENANT, "thread t-busy") in index._unwritten
 
 
 def test_a_hint_of_the_client_finds_a_thread_of_which_much_has_changed(tmp_path):

@@ -37,6 +37,7 @@ _SESSION_IN_THREAD = re.compile(r"(t-[0-9a-f]{16})/(t-[0-9a-f]{16})")
 
 NEAREST_KEYS = 3  # answers that nearly always suffice, looked up before all others
 REMEMBERED_ANSWERS = 4_096  # whose threads are known without the archive
+MOST_UNWRITTEN = 16_384  # newest rows that wait for an archive that takes none
 MOST_THREADS_OF_ANSWER = 4  # newest threads that an answer is known to be of
 TAIL_LENGTH = 48  # newest talk messages of a thread that are kept to compare histories with
 
@@ -182,8 +183,7 @@ class ThreadIndex:
     ) -> None:
         """Note how far a thread has come that its client names; no history finds it by itself."""
         progress = ThreadProgress.of(history, head, hint="")
-        with self._lock:
-            self._unwritten[tenant, _thread_key(thread)] = progress.row()
+        self._note_rows(tenant, {_thread_key(thread): progress.row()})
 
     def note(
         self, tenant: str, thread: str, history: FingerprintedHistory, head: str, hint: str = ""
@@ -202,27 +202,41 @@ class ThreadIndex:
         if hint and any(fingerprint.by_model for fingerprint in history.fingerprints):
             rows[_hint_key(hint)] = {"thread": thread}
         rows[_thread_key(thread)] = ThreadProgress.of(history, head, hint).row()
+        self._note_rows(tenant, rows)
+
+    def _note_rows(self, tenant: str, rows: Mapping[str, dict[str, Any]]) -> None:
+        """Note rows until they are written, the newest last."""
         with self._lock:
             for key, row in rows.items():
+                self._unwritten.pop((tenant, key), None)
                 self._unwritten[tenant, key] = row
 
     def write(self) -> None:
-        """Write what was noted; a failure is logged."""
+        """Write what was noted; a failure is logged, and the next call tries again."""
         with self._one_writer:
-            rows = dict(self._unwritten)
             rows_by_tenant: dict[str, dict[str, Any]] = {}
-            for (tenant, key), row in rows.items():
-                rows_by_tenant.setdefault(tenant, {})[key] = row
-            for tenant, tenant_rows in rows_by_tenant.items():
+            with self._lock:
+                for (tenant, key), row in self._unwritten.items():
+                    rows_by_tenant.setdefault(tenant, {})[key] = row
+            for tenant, rows in rows_by_tenant.items():
                 try:
-                    self._archive.write_remarks(tenant, "thread", tenant_rows)
+                    self._archive.write_remarks(tenant, "thread", rows)
                 except ArchiveError as error:
                     self._health.note_failure()
                     logger.warning("how far threads have come could not be kept: %s", error)
+                else:
+                    self._forget_unwritten(tenant, rows)
             with self._lock:
-                for tenant_and_key, row in rows.items():
-                    if self._unwritten.get(tenant_and_key) is row:  # else it was noted again
-                        del self._unwritten[tenant_and_key]
+                oldest = list(self._unwritten)[: max(0, len(self._unwritten) - MOST_UNWRITTEN)]
+                for tenant_and_key in oldest:
+                    del self._unwritten[tenant_and_key]
+
+    def _forget_unwritten(self, tenant: str, rows: Mapping[str, Any]) -> None:
+        """Forget rows that were written, but for those that were noted again since."""
+        with self._lock:
+            for key, row in rows.items():
+                if self._unwritten.get((tenant, key)) is row:
+                    del self._unwritten[tenant, key]
 
     def _candidates(
         self, tenant: str, keys: tuple[str, ...], remembered: list[tuple[str, ...]]
@@ -246,10 +260,11 @@ class ThreadIndex:
     def _rows(self, tenant: str, keys: set[str]) -> dict[str, dict[str, Any]]:
         """Return what was noted under keys, written or not; nothing under a key without a row."""
         unwritten = {}
-        for key in keys:
-            row = self._unwritten.get((tenant, key))
-            if row is not None:
-                unwritten[key] = row
+        with self._lock:
+            for key in keys:
+                row = self._unwritten.get((tenant, key))
+                if row is not None:
+                    unwritten[key] = row
         other_keys = sorted(keys - unwritten.keys())
         rows = self._archive.read_remarks(tenant, "thread", other_keys) if other_keys else {}
         return rows | unwritten

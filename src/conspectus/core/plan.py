@@ -267,7 +267,7 @@ def _ladder(
     return Ladder(
         items,
         budget,
-        _summary_bounds(policy, budget, instructions, options),
+        _summary_bounds(policy, window, instructions, options),
         gain=gain,
         clip_users=options.clip_users,
         base=base,
@@ -277,13 +277,13 @@ def _ladder(
 
 
 def _summary_bounds(
-    policy: Policy, budget: int | None, instructions: int, options: PlanOptions
+    policy: Policy, window: Window | None, instructions: int, options: PlanOptions
 ) -> SummaryBounds:
-    """Return what a summary may take in a budget, beside the tokens of instructions."""
-    limits = policy.summary_limits(budget, instructions)
+    """Return what a summary may take in a window, beside the tokens of instructions."""
+    limits = policy.summary_limits(window, instructions)
     unhalved_up_to = LARGEST_SUMMARY
-    if budget is not None and policy.counts_messages_alone:
-        share = min(int(budget * UNHALVED_BY_MESSAGES), MOST_UNHALVED)
+    if window is not None and policy.counts_messages_alone:
+        share = min(int(window.budget * UNHALVED_BY_MESSAGES), MOST_UNHALVED)
         unhalved_up_to = max(unhalved_up_to, share)
     # What the embedded summariser writes costs no call, so that its notes may be long.
     short_notes = policy.keep_is_set and limits.cap is None and not options.never_larger
@@ -460,7 +460,7 @@ def _evicting_all_that_may_leave(ladder: Ladder, summary: int) -> Compact | None
 
 def window_or_trigger(policy: Policy, window: Window | None) -> Window | None:
     """Return the window; if it is unknown, one as large as the smallest token trigger."""
-    tokens = policy.least_trigger
+    tokens = policy.smallest_token_trigger(None)
     return Window(tokens) if window is None and tokens is not None else window
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple, get_args
 
-from conspectus.core.items import Item, Size
+from conspectus.core.items import Item, Size, Window
 from conspectus.core.records import from_plain
 from conspectus.errors import PolicyError, WrongType
 
@@ -282,11 +282,19 @@ class Policy:
         asks_nothing_else = clause == TriggerCondition(**{unit: threshold})
         return asks_nothing_else and threshold is not None and amount >= threshold
 
-    @property
-    def least_trigger(self) -> int | None:
-        """The least tokens of a clause that asks for tokens alone."""
-        clauses = (clause for clause in self.trigger if clause.messages is None)
-        return min((c.tokens for c in clauses if c.tokens is not None), default=None)
+    def smallest_token_trigger(self, limit: int | None) -> int | None:
+        """Return the least tokens at which a clause fires that asks for tokens, whatever the length.
+
+        A clause that also asks for a share of the window fires at the larger of both, and never
+        in an unknown window.
+        """
+        thresholds: list[int] = []
+        for clause in self.trigger:
+            threshold = clause.threshold(limit)
+            can_fire = clause.fraction is None or limit is not None
+            if clause.tokens is not None and clause.messages is None and can_fire:
+                thresholds.append(threshold or clause.tokens)
+        return min(thresholds, default=None)
 
     def fires_at(self, limit: int | None, messages: int) -> int | None:
         """Return the tokens at which the first clause fires in a history of so many messages."""
@@ -312,17 +320,19 @@ class Policy:
                 return clause
         return None
 
-    def summary_limits(self, budget: int | None, instruction_tokens: int) -> SummaryLimits:
+    def summary_limits(self, window: Window | None, instruction_tokens: int) -> SummaryLimits:
         """Return the most tokens of a summary message.
 
         Args:
-            budget: for all messages; None if unknown.
-            instruction_tokens: of leading system messages in it.
+            window: of the answering model; None if unknown.
+            instruction_tokens: tokens of leading system messages, which stand in the window.
         """
         if self.max_summary_tokens is not None:
             cap = self.max_summary_tokens + self.summary_frame
             return SummaryLimits(cap, cap)
-        known = [size for size in (budget, self.least_trigger) if size is not None]
+        budget = None if window is None else window.budget
+        trigger = self.smallest_token_trigger(None if window is None else window.limit)
+        known = [size for size in (budget, trigger) if size is not None]
         basis = min(known, default=SUMMARY_DIVISOR * LARGEST_SUMMARY)
         beside_instructions = int((basis - instruction_tokens) * SHARE_BESIDE_INSTRUCTIONS)
         largest = max(LEAST_ASKED, min(basis // SUMMARY_DIVISOR, beside_instructions))

@@ -187,8 +187,6 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             name: values[name]
             for name, first in self._first_values.items()
             if values[name] != first
-            for name, first in self._first_values.items()
-            if values[name] != first
         }
 
     def _location(self, scope: Scope) -> str:

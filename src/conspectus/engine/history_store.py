@@ -232,7 +232,10 @@ class UnarchivedHistory:
         return self.memory.chains.get(name) or ()
 
     async def chains_after(self, head: str | None) -> Sequence[Chain]:
-        return [*reversed(self.memory.chains.values())]
+        chains = reversed(self.memory.chains.values())
+        if head is None:
+            return list(chains)
+        return [chain for chain in chains if any(record.id == head for record in chain[:-1])]
 
     async def with_notes(self, chain: Chain) -> Chain:
         return chain
