@@ -19,6 +19,7 @@ from conspectus import Compactor, HostMessages, PolicyError, SummarizationMiddle
 from conspectus.messages import hosts
 from conspectus.messages.alternation import alternating
 from conspectus.messages.hosts import is_host_message
+from conspectus.messages.users import newest_user_message
 from graph_support import (
     look_calls,
     new_agent,
@@ -358,3 +359,10 @@ def test_an_old_date_at_the_begin_leaves_and_is_not_told_again(message_class):
     text = "\n".join(str(message.text) for message in result.messages)
     assert "2026-05-09" in text
     assert "2026-05-08" not in text
+
+
+def test_a_message_that_was_swapped_for_a_users_is_found_behind_the_same_end():
+    messages = [HumanMessage("One."), AIMessage("1"), AIMessage("2")]
+    assert newest_user_message(messages) == 0
+    messages[1] = HumanMessage("Two.")
+    assert newest_user_message(messages) == 1

@@ -283,7 +283,7 @@ class Policy:
         return asks_nothing_else and threshold is not None and amount >= threshold
 
     def smallest_token_trigger(self, limit: int | None) -> int | None:
-        """Return the least tokens at which a clause fires that asks for tokens, whatever the length.
+        """Return the least tokens at which a clause fires that asks for tokens and no length.
 
         A clause that also asks for a share of the window fires at the larger of both, and never
         in an unknown window.

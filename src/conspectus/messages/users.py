@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
-from weakref import ref
+from typing import Any
 
-from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_message
 from conspectus.messages.blocks import is_answer
 from conspectus.messages.framing import is_summary_message
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import Message, Source
 
-REMEMBERED_MESSAGES = 1_024  # last messages of histories, with what was found before each
+_OF_AGENTS = frozenset({"ai", "AIMessageChunk", "tool"})  # LangChain's types
 
 
 def is_users(message: Source | Message) -> bool:
@@ -51,60 +49,22 @@ def newest_user_message(messages: Sequence[Source | Message]) -> int | None:
     Where hosts wrote all that stands in the user's role, it is the newest of these; None without
     one.
     """
-    place = _find_newest(messages, is_users, _newest_users)
+    place = _find_newest(messages, is_users)
     return newest_in_users_role(messages) if place is None else place
 
 
 def newest_in_users_role(messages: Sequence[Source | Message]) -> int | None:
     """Return the place of the newest message in the user's role, whoever wrote it; or None."""
-    return _find_newest(messages, is_in_users_role, _newest_in_users_role)
-
-
-class _Search(NamedTuple):
-    """What a search for the newest message of some kind has found up to one message."""
-
-    message: ref[Any]
-    """The message at which the search began, going back."""
-
-    distance: int | None
-    """How far before it the found one stands; None if there was none."""
-
-    searched: int
-    """How many messages there were, that one included."""
-
-
-_newest_users: BoundedCache[int, _Search] = BoundedCache(REMEMBERED_MESSAGES)
-"""Searches for messages that a user wrote, by the identity of the message at which they began."""
-
-_newest_in_users_role: BoundedCache[int, _Search] = BoundedCache(REMEMBERED_MESSAGES)
-"""Searches for messages in the user's role, likewise."""
+    return _find_newest(messages, is_in_users_role)
 
 
 def _find_newest(
-    messages: Sequence[Source | Message],
-    is_wanted: Callable[[Source | Message], bool],
-    searches: BoundedCache[int, _Search],
+    messages: Sequence[Source | Message], is_wanted: Callable[[Source | Message], bool]
 ) -> int | None:
-    """Return the position of the newest message that is wanted; None without one.
-
-    What was found is remembered with the last message, so that a history that grows by the work of
-    an agent is not searched back to its beginning at each step.
-    """
-    newest: int | None = None
+    """Return the position of the newest message that is wanted; None without one."""
     for position in range(len(messages) - 1, -1, -1):
-        search = searches.get(id(messages[position]))
-        if search is None or search.message() is not messages[position]:
-            if is_wanted(messages[position]):
-                newest = position
-                break
-        elif search.distance is None:
-            if search.searched > position:  # all messages before it were searched
-                break
-        elif search.distance <= position and is_wanted(messages[position - search.distance]):
-            newest = position - search.distance
-            break
-    if messages and is_message(messages[-1]):
-        last = len(messages) - 1
-        distance = None if newest is None else last - newest
-        searches.put(id(messages[-1]), _Search(ref(messages[-1]), distance, len(messages)))
-    return newest
+        message = messages[position]
+        # An agent may have worked long since its user wrote: its messages are passed over fast.
+        if getattr(message, "type", "") not in _OF_AGENTS and is_wanted(message):
+            return position
+    return None
