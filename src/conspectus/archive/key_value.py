@@ -30,9 +30,10 @@ class _MemoryIndex:
 
 
 class KeyValueStore(ArchiveStore):
-    """The base of a store of your own: implement `read`, `write`, `scopes` and `forget`.
+    """The base of a store of your own.
 
-    A search reads the originals of a history once, into an index in memory.
+    Implement `read`, `head`, `write`, `scopes` and `forget`. To search a history, its originals are
+    read once, into an index in memory.
 
     Args:
         ttl: seconds after which values expire; None if they never do.
