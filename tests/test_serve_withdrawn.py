@@ -5,7 +5,9 @@ after a kill.
 """
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,10 @@ from openai import OpenAI
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
-from conspectus.errors import ConspectusError
+from conspectus.errors import ArchiveError, ConspectusError
+from conspectus_serve.protocols import Refusal
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
+from conspectus_serve.work import Work
 from histories import assistant, tool_result, user
 from serve_support import SECRET, Serving, proxied_script
 
@@ -270,3 +274,117 @@ def test_originals_are_written_only_when_something_is_cleared_and_once(tmp_path)
                 ask(endpoint, [*cleared(first), *history[4:]])
                 history += turn(number, "none")
             assert written.count("messages") == 1
+
+
+def test_a_named_thread_that_goes_back_recalls_nothing_that_was_dropped_behind(tmp_path):
+    archive = tmp_path / "a.db"
+    turns = [turn(number, LONG_RESULT if number == 1 else "none") for number in range(9)]
+    with endpoint_of(archive) as endpoint:
+        ask(endpoint, joined(turns[:6]), NAMED)
+        headers = ask(endpoint, joined(turns[2:7]), NAMED)
+        assert "48213" in recalled(archive, headers)
+        ask(endpoint, [*turns[0], *turn(8, "none")], NAMED)
+        assert "48213" not in recalled(archive, headers)
+        # And on to where it had come before.
+        ask(endpoint, joined(turns[:7]), NAMED)
+        ask(endpoint, joined(turns[2:8]), NAMED)
+        assert "48213" in recalled(archive, headers)
+
+
+def fail_to_archive(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[Any]:
+    """Let the next attempt to archive something cleared fail; return the errors to come."""
+    errors = [error]
+    archive_originals = Work.archive_originals
+
+    def failing(work: Work, *args: Any) -> list[str]:
+        if errors:
+            raise errors.pop()
+        return archive_originals(work, *args)
+
+    monkeypatch.setattr(Work, "archive_originals", failing)
+    return errors
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ArchiveError("it is full"), Refusal(503, "the process has ended", reason="summariser")],
+    ids=["archive", "worker"],
+)
+@pytest.mark.parametrize("send", ["clears", "drops"])
+def test_a_request_goes_on_if_archiving_fails_and_the_next_tries_again(
+    tmp_path, monkeypatch, error, send
+):
+    archive = tmp_path / "a.db"
+    turns = [turn(number, LONG_RESULT if number == 0 else "none") for number in range(8)]
+    kept = cleared(turns[0]) if send == "clears" else []
+    errors = fail_to_archive(monkeypatch, error)
+    with endpoint_of(archive) as endpoint:
+        ask(endpoint, joined(turns[:6]))
+        headers = ask(endpoint, [*kept, *joined(turns[1:7])])
+        assert not errors
+        assert "48213" not in recalled(archive, headers)
+        headers = ask(endpoint, [*kept, *joined(turns[1:8])])
+        assert "48213" in recalled(archive, headers)
+
+
+def test_what_cannot_be_noted_is_noted_by_the_next_request(tmp_path, monkeypatch):
+    archive = tmp_path / "a.db"
+    first = turn(0, LONG_RESULT)
+    errors = [ArchiveError("it is full")]
+    name_uncovered = Archive.name_uncovered
+
+    def failing(kept: Archive, *args: Any) -> None:
+        if errors:
+            raise errors.pop()
+        name_uncovered(kept, *args)
+
+    monkeypatch.setattr(Archive, "name_uncovered", failing)
+    with endpoint_of(archive) as endpoint:
+        ask(endpoint, first)
+        headers = ask(endpoint, [*cleared(first), *turn(1, "none")])
+        assert not errors
+        ask(endpoint, [*cleared(first), *turn(1, "none"), *turn(2, "none")])
+        assert "48213" in recalled(archive, headers)
+
+
+def test_two_requests_at_once_archive_what_each_has_cleared(tmp_path):
+    archive = tmp_path / "a.db"
+    first, second = turn(0, LONG_RESULT), turn(1, f"Bergen. {LONG_RESULT}")
+    histories = [[*cleared(first), *second], [*first, *cleared(second)]]
+    with endpoint_of(archive) as endpoint:
+        ask(endpoint, [*first, *second], NAMED)
+        with ThreadPoolExecutor(2) as pool:
+            answers = list(pool.map(lambda history: ask(endpoint, history, NAMED), histories))
+        with Archive.open(archive) as kept:
+            scope = Scope(SECRET.tenant("k"), answers[0]["x-conspectus-thread"])
+            originals = kept.find(scope, kept.uncovered(scope)).values()
+    assert sorted("Bergen" in original.text for original in originals) == [False, True]
+
+
+def test_a_slow_archive_of_one_conversation_holds_up_no_other(tmp_path, monkeypatch):
+    archive = tmp_path / "a.db"
+    may_go_on = threading.Event()
+    is_under_way = threading.Event()
+    archive_originals = Work.archive_originals
+
+    def slow_for_one(work: Work, key: Any, scope: Scope, *args: Any) -> list[str]:
+        if scope.thread == "slow":
+            is_under_way.set()
+            assert may_go_on.wait(60)
+        return archive_originals(work, key, scope, *args)
+
+    monkeypatch.setattr(Work, "archive_originals", slow_for_one)
+    first = turn(0, LONG_RESULT)
+    history = [*cleared(first), *turn(1, "none")]
+    slow = {"x-conspectus-thread": "slow"}
+    with endpoint_of(archive) as endpoint, ThreadPoolExecutor(2) as pool:
+        ask(endpoint, first, slow)
+        ask(endpoint, first, NAMED)
+        waiting = pool.submit(ask, endpoint, history, slow)
+        try:
+            assert is_under_way.wait(60)
+            other = pool.submit(ask, endpoint, history, NAMED)
+            assert "48213" in recalled(archive, other.result(20))
+        finally:
+            may_go_on.set()
+        assert "48213" in recalled(archive, waiting.result(60))

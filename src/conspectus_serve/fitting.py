@@ -613,7 +613,7 @@ class RequestFitter:
         """Log a failure to keep something: the request goes on, and its answer stands."""
         try:
             yield
-        except ConspectusError as error:
+        except (ConspectusError, Refusal) as error:  # the latter of a worker process that ended
             if isinstance(error, ArchiveError):
                 self.health.note_failure()
             logger.warning("%s: %s", what_failed, error)

@@ -62,8 +62,15 @@ class Joined:
     """One message behind the first ones that is missing: somebody has deleted it, or the client
     begins to drop messages, which its next request shows."""
 
+    remembered: Sequence[Fingerprint] = ()  # what the history was compared with
     continues: bool = False  # the history goes on from what is remembered
     begins_anew: bool = False  # it has nothing in common with what is remembered
+
+    def left_names(self) -> frozenset[str]:
+        """Return the names of remembered messages that the history has left, as by going back."""
+        rows = (self.fingerprints, self.dropped.fingerprints, self.suspected.fingerprints)
+        names = {fingerprint.name for row in rows for fingerprint in row}
+        return frozenset(fingerprint.name for fingerprint in self.remembered) - names
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +243,10 @@ class OriginalMessages:
             least_shared: messages that the history must have in common with what is remembered.
         """
         remembered = self._remembered.get(scope)
-        if remembered is None or _begin_alike(remembered.fingerprints, fingerprints):
+        if remembered is None:
             return Joined(fingerprints)
+        if _begin_alike(remembered.fingerprints, fingerprints):
+            return Joined(fingerprints, remembered=remembered.fingerprints)
         known_talk = _indexes_of_talk(remembered.fingerprints)
         talk = _indexes_of_talk(fingerprints)
         known_names = [without_number(remembered.fingerprints[at].name) for at in known_talk]
@@ -260,6 +269,7 @@ class OriginalMessages:
                     start=start,
                     has_substitutes=kept < position,
                 ),
+                remembered=remembered.fingerprints,
                 continues=True,
             )
         kept = run_of(known_names, 0, names, 0)
@@ -267,8 +277,13 @@ class OriginalMessages:
             suspected = _dropped(
                 remembered, first=known_talk[kept], end=known_talk[kept + 1], start=talk[kept]
             )
-            return Joined(fingerprints, suspected=suspected)
-        return Joined(fingerprints, continues=kept > 0 and kept >= reaching, begins_anew=kept == 0)
+            return Joined(fingerprints, suspected=suspected, remembered=remembered.fingerprints)
+        return Joined(
+            fingerprints,
+            remembered=remembered.fingerprints,
+            continues=kept > 0 and kept >= reaching,
+            begins_anew=kept == 0,
+        )
 
     def withdrawal(
         self,
@@ -300,6 +315,7 @@ class OriginalMessages:
             messages=messages,
             covered_keys=self._covered_until(scope, head).keys,
             names=frozenset(fingerprint.name for fingerprint in restored.fingerprints),
+            left_names=joined.left_names(),
             begins_anew=joined.begins_anew,
         )
         return withdrawal if self._withdrawn.is_news(withdrawal) else None

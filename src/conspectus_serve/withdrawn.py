@@ -40,13 +40,14 @@ class Withdrawal:
     messages: Mapping[int, WithdrawnMessage]  # those that are withdrawn now, by their index in it
     covered_keys: frozenset[str]  # of originals that records cover
     names: frozenset[str]  # of all messages that the client sends
+    left_names: frozenset[str]  # of messages that the history has left, as by going back
     begins_anew: bool  # the history has nothing in common with the thread's last one
 
     def updated(self, known: Mapping[str, WithdrawnMessage]) -> dict[str, WithdrawnMessage]:
         """Return what is known of the thread, by keys, as this request shows it.
 
-        A cleared message whose place is gone, or a dropped one before a history that begins anew,
-        is of a branch that was left.
+        Of a branch that was left is a cleared message whose place is gone, and a dropped one that
+        stood behind where the history has gone back to, or before a history that begins anew.
         """
         withdrawn = {message.name: message for message in self.messages.values()}
         updated = {}
@@ -56,8 +57,8 @@ class Withdrawal:
             if message.name in withdrawn:
                 updated[key] = withdrawn[message.name]
             elif message.is_dropped:
-                in_reach = message.in_reach and not self.begins_anew
-                updated[key] = message._replace(in_reach=in_reach)
+                is_left = self.begins_anew or message.name in self.left_names
+                updated[key] = message._replace(in_reach=message.in_reach and not is_left)
             else:
                 updated[key] = message._replace(in_reach=message.name in self.names)
         return updated
@@ -78,7 +79,7 @@ class WithdrawnMessages:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._known = BoundedCache[Scope, dict[str, WithdrawnMessage]](REMEMBERED_THREADS)
-        self._one_writer = threading.Lock()
+        self._writing = BoundedCache[Scope, threading.Lock](REMEMBERED_THREADS)
 
     def of(self, scope: Scope, *, reads: bool = False) -> Mapping[str, WithdrawnMessage]:
         """Return the withdrawn messages of a thread that no record covered, by their keys.
@@ -116,7 +117,7 @@ class WithdrawnMessages:
         Raises:
             ConspectusError: it cannot be archived.
         """
-        with self._one_writer:
+        with self._writing.get_or_make(withdrawal.scope, threading.Lock):
             known = self.of(withdrawal.scope, reads=True)
             updated = withdrawal.updated(known)
             new = withdrawal.new_indexes(known)
