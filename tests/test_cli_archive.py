@@ -116,8 +116,8 @@ def test_show_tells_what_each_compaction_did(archive, tmp_path):
     shown = run("archive", "show", "--archive", archive, "--thread", "trip").stdout
     heading, *rows = (line.split("\t") for line in shown.splitlines())
     first, second = (dict(zip(heading, row, strict=True)) for row in rows)
-    assert (first["compaction"], first["cause"], first["left"]) == ("1", "forced", "26")
-    assert int(second["left"]) == len(grown) - 20 - 26
+    assert (first["compaction"], first["cause"], first["evicted"]) == ("1", "forced", "26")
+    assert int(second["evicted"]) == len(grown) - 20 - 26
     assert int(second["tokens before"]) > int(second["after"])
     assert "no thread 'other'" in error_line(
         "archive", "show", "--archive", archive, "--thread", "other"

@@ -16,12 +16,14 @@ from conspectus.errors import InputError, install_command
 from conspectus_mcp.grants import ONLY_CLIENT, read_grants
 from conspectus_mcp.hook import tenant_of, write_plugin
 
-TENANT_HELP = "The client may read all threads of this tenant. Repeat for several."
-THREAD_HELP = "The client may read this thread, of --tenant or `local`. Repeat it."
-PROJECT_HELP = "The client may read the sessions of this folder that hooks archived."
-HTTP_HELP = "Serve streamable HTTP. Default: stdio."
-GRANTS_HELP = "For --http: which token reads what (YAML)."
-PLUGIN_HELP = "Write a plugin for Claude Code here, and end."
+TENANT_HELP = "The client may read all threads of this tenant. You can repeat the option."
+THREAD_HELP = (
+    "The client may read this thread of --tenant, or of `local`. You can repeat the option."
+)
+PROJECT_HELP = "The client may read the sessions of this folder, which the hooks have archived."
+HTTP_HELP = "The address for streamable HTTP. Default: standard input and output."
+GRANTS_HELP = "With --http: a YAML file that says which token may read what."
+PLUGIN_HELP = "Write a plugin for Claude Code to this folder; start no server."
 
 
 def mcp(
@@ -33,10 +35,11 @@ def mcp(
     grants: Annotated[Path | None, typer.Option(metavar="FILE", help=GRANTS_HELP)] = None,
     plugin: Annotated[Path | None, typer.Option(metavar="DIR", help=PLUGIN_HELP)] = None,
 ) -> None:
-    """Let any agent search and read an archive, over the Model Context Protocol. It only reads.
+    """Let any agent search and read an archive, over the Model Context Protocol.
 
-    On stdio the options say what the client may read; nothing is granted without them. Over HTTP
-    each client brings a token, and the file of --grants says what it may read.
+    The server only reads. On standard input and output, the options say what the client may read;
+    without them it may read nothing. Over HTTP each client sends a token, and the file of --grants
+    says what this client may read.
     """
     if plugin is not None:
         typer.echo("\n".join(map(str, write_plugin(plugin, archive))))

@@ -54,12 +54,12 @@ EVENTS = {
 def hook(
     event: Annotated[str, typer.Argument(help="pre-compact or session-start.")],
     archive: ArchiveOption = None,
-    redact: Annotated[bool, typer.Option(help="Take secrets out of what is archived.")] = False,
+    redact: Annotated[bool, typer.Option(help="Remove secrets from what is archived.")] = False,
 ) -> None:
-    """Answer a hook of Claude Code, whose JSON comes on standard input. Always exits with 0.
+    """Run as a hook of Claude Code. It reads the hook's JSON from standard input.
 
-    `pre-compact` archives the session. `session-start` brings back what its user has stated, where
-    it begins compacted or resumed.
+    `pre-compact` archives the session. `session-start` prints what the user has stated, if the
+    session begins after a compaction or is resumed. The exit code is always 0.
     """
     data: Any = None
     with suppress(ValueError, RecursionError):

@@ -28,34 +28,33 @@ request that passes changes threads several times."""
 BACKLOG = 2_048  # connections that wait to be accepted
 UNUSED_SECONDS = 75  # that an unused connection is kept: longer than clients keep theirs
 
-TOKEN_HELP = "What clients must send as x-conspectus-token; needed where others can reach it."
+TOKEN_HELP = (
+    "The secret that clients must send as x-conspectus-token, at least 16 characters. It is "
+    "required if other machines can reach the address of --listen."
+)
+UPSTREAM_HELP = "The address of the provider, such as https://api.openai.com."
+CONFIG_HELP = "A YAML file with sections `serve:` and `summarization:`."
+LISTEN_HELP = "The address to listen on. Default: 127.0.0.1:8377."
+SECRET_HELP = (
+    "The file with the secret from which names of tenants are made. It is created if it is missing."
+)
+WINDOW_HELP = "The input limit, in tokens, of models that the file of --config does not name."
 CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
 
 
 def serve(
-    upstream: Annotated[
-        str | None, Option(metavar="URL", help="The provider, such as https://api.openai.com.")
-    ] = None,
-    config: Annotated[
-        Path | None, Option(metavar="FILE", help="YAML with sections serve: and summarization:.")
-    ] = None,
-    listen: Annotated[
-        str | None,
-        Option(metavar="HOST:PORT", help="Where to listen. Default: 127.0.0.1:8377."),
-    ] = None,
+    upstream: Annotated[str | None, Option(metavar="URL", help=UPSTREAM_HELP)] = None,
+    config: Annotated[Path | None, Option(metavar="FILE", help=CONFIG_HELP)] = None,
+    listen: Annotated[str | None, Option(metavar="HOST:PORT", help=LISTEN_HELP)] = None,
     token: Annotated[str | None, Option(envvar="CONSPECTUS_SERVE_TOKEN", help=TOKEN_HELP)] = None,
     archive: ArchiveOption = None,
-    secret_file: Annotated[
-        Path | None, Option(metavar="FILE", help="The secret that names tenants; made if missing.")
-    ] = None,
-    window: Annotated[
-        int | None, tokens("Input limit of models that the file does not name.")
-    ] = None,
+    secret_file: Annotated[Path | None, Option(metavar="FILE", help=SECRET_HELP)] = None,
+    window: Annotated[int | None, tokens(WINDOW_HELP)] = None,
 ) -> None:
-    """Keep the histories of any client inside its model's window, on their way to a provider.
+    """Compact the requests of any client on their way to a provider, so that they fit the window.
 
-    Clients need no change but the address: OpenAI's chat completions and Responses, Anthropic's
-    messages. Keys go through and are kept nowhere.
+    In the client, change only the base URL. It may use OpenAI's chat completions or Responses, or
+    Anthropic's messages. API keys are passed on to the provider, and are not stored.
     """
     options = {
         "upstream": upstream,

@@ -47,19 +47,23 @@ def _archive_to_read(archive: str | None, tenant: str, *names: str | None) -> It
 
 
 def recall(
-    thread: Annotated[str, Option(help="Name of the conversation, as compact gives it.")],
-    query: Annotated[str | None, Argument(metavar="QUERY", help="Words to look for.")] = None,
-    id: Annotated[str | None, Option("--id", help="A message id, as a summary cites it.")] = None,
-    at: Annotated[int | None, Option("--at", help="With --id: characters to skip.")] = None,
-    first: Annotated[str | None, Option("--from", help="First id of a range.")] = None,
-    last: Annotated[str | None, Option("--to", help="Last id of the range.")] = None,
-    tokens: Annotated[int, Option(help="Most tokens of the answer.")] = 1024,
+    thread: Annotated[str, Option(help="The name of the conversation, as compact prints it.")],
+    query: Annotated[str | None, Argument(metavar="QUERY", help="Words to search for.")] = None,
+    id: Annotated[
+        str | None, Option("--id", help="The id of a message, as a summary cites it.")
+    ] = None,
+    at: Annotated[
+        int | None, Option("--at", help="With --id: the number of characters to skip.")
+    ] = None,
+    first: Annotated[str | None, Option("--from", help="The first id of a range.")] = None,
+    last: Annotated[str | None, Option("--to", help="The last id of the range.")] = None,
+    tokens: Annotated[int, Option(help="The most tokens of the answer.")] = 1024,
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     session: SessionOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Find archived originals by words, by id, by words in one of them, or in a range."""
+    """Find archived originals: by words, by id, by words within one message, or in a range."""
     if (first is None) != (last is None):
         raise InputError("--from and --to name the two ends of a range; give both")
     ends = None if first is None or last is None else (first, last)
@@ -81,7 +85,7 @@ def recall(
 def list_threads(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
 ) -> None:
-    """Name the conversations of which originals are kept: how many, how large, from when."""
+    """List the archived conversations, with their messages, compactions, bytes and dates."""
     with _archive_to_read(archive, tenant) as kept:
         rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
         served = [name for name in kept.threads("conspectus serve") if name != tenant]
@@ -122,13 +126,13 @@ def _date(kept: Archive, scope: Scope, keys: Sequence[str]) -> str | None:
 
 @app.command("show", epilog=EXIT_CODES)
 def show(
-    thread: Annotated[str, Option(help="Which conversation.")],
+    thread: Annotated[str, Option(help="The name of the conversation.")],
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     session: SessionOption = "main",
     as_json: JsonOption = False,
 ) -> None:
-    """Show the chain of a conversation: what each compaction did, the first one first."""
+    """List the compactions of a conversation and what each one did, the oldest first."""
     scope = Scope(tenant, thread, session)
     with _archive_to_read(archive, tenant, thread, session) as kept:
         chain = kept.in_force(scope)
@@ -139,7 +143,7 @@ def show(
             "record": record.id,
             "date": date,
             "cause": record.cause,
-            "left": len(record.covers),
+            "evicted": len(record.covers),
             "clipped": len(record.clips),
             "tokens before": record.tokens_before,
             "after": record.tokens_after,
@@ -157,7 +161,7 @@ def show(
 def check(
     archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
 ) -> None:
-    """Read all that a tenant's conversations answer for, and say what is damaged or gone."""
+    """Read every archived original of the tenant, and list damaged and missing ones."""
     with _archive_to_read(archive, tenant) as kept:
         wrong = [f"the store: {problem}" for problem in kept.check()]
         scopes = kept.scopes(tenant)
@@ -179,14 +183,14 @@ def export(
     tenant: TenantOption = LOCAL,
     thread: ThreadOption = None,
     session: Annotated[
-        str | None, Option(help="Export one session of a thread alone, such as main.")
+        str | None, Option(help="Export only this session of the thread, such as main.")
     ] = None,
     out: OutOption = None,
 ) -> None:
-    """Write the originals of one --thread, or of all, as JSON lines, oldest first.
+    """Write the originals of one --thread, or of all threads, as JSON lines, the oldest first.
 
-    All sessions of a thread are written, as forget deletes all of them. What is damaged has no
-    message; all else is written, and the exit code is 3.
+    All sessions of a thread are written, unless --session names one. If an original is damaged, its
+    line has no message, all other originals are written, and the exit code is 3.
     """
     output.check_output(out)
     rows: list[dict[str, Any]] = []
@@ -214,11 +218,11 @@ def forget(
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
     thread: ThreadOption = None,
-    everything: Annotated[bool, Option("--all", help="All of the tenant's.")] = False,
+    everything: Annotated[bool, Option("--all", help="Delete everything of the tenant.")] = False,
     yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete archived originals, summaries and drafts for good; ask first."""
+    """Delete archived originals, summaries and drafts permanently. The command asks first."""
     if (thread is None) != everything:
         raise InputError("name one --thread, or give --all for every thread of the tenant")
     deleted = f"everything of {tenant}" if thread is None else f"the thread {thread} of {tenant}"

@@ -1,4 +1,4 @@
-"""`conspectus compact`: bring a history inside its window, and report what became of it."""
+"""`conspectus compact`: bring a history below a size, and report what was done."""
 
 from __future__ import annotations
 
@@ -27,18 +27,24 @@ from conspectus.transcripts import mend, read_history, write_history
 
 TRIGGER = help_of(
     "trigger",
-    "tokens:8000, messages:50 or fraction:0.8 of the window. Join those that must all hold with +; "
-    "repeat the option for alternatives. Default: 85% of the window, else 170,000 tokens.",
+    "tokens:8000, messages:50 or fraction:0.8 of the window. + joins conditions that must all "
+    "hold; repeat the option for alternatives. Default: 85% of the window, or 170,000 tokens if no "
+    "window is known.",
 )
-KEEP = help_of("keep", "In the form of --trigger. Default: messages:20, or fewer.")
-MODEL = "What summarises: provider:model, which is recommended, or embedded, which quotes."
+KEEP = help_of("keep", "The form is that of --trigger.")
+MODEL = (
+    "What writes the summary: provider:model, such as openai:gpt-5-mini, which we recommend; or "
+    "embedded, which quotes the messages and needs no model."
+)
+THREAD = "The name of the conversation. Default: a name that is made from the path of FILE."
+FOCUS = "A subject that a model's summary must keep, in plain words."
 ON_FAILURE = help_of(
     "on_failure",
-    "degrade (keep the history while there is room, else use the embedded summariser), keep, or "
-    "raise.",
+    "degrade: the history stays unchanged while it fits the window; then the embedded summariser "
+    "writes. keep: it stays unchanged. raise: the command fails.",
 )
 ROLES = help_of(
-    "alternate_roles", "on, off, or auto: by the model in FILE, else by what the history shows."
+    "alternate_roles", "on, off, or auto: the model in FILE decides, or else the history."
 )
 RESULT_FIELDS = """outcome reason cause tokens_before tokens_after budget evicted kept clipped
     dropped summary record_id archived""".split()
@@ -51,7 +57,9 @@ COLOURS = {"compacted": "green", "kept": "cyan"}
 def compact(
     file: options.FileArgument,
     trigger: Annotated[list[str] | None, Option(help=TRIGGER, show_default=False)] = None,
-    keep: Annotated[str | None, Option(help=KEEP)] = None,
+    keep: Annotated[
+        str | None, Option(help=f"{KEEP} Default: messages:20, or fewer if the room is tight.")
+    ] = None,
     window: options.WindowOption = None,
     reserve: Annotated[int | None, options.tokens(help_of("reserved_tokens"))] = None,
     model: Annotated[
@@ -59,21 +67,24 @@ def compact(
     ] = "embedded",
     max_summary_tokens: Annotated[int | None, Option(help=help_of("max_summary_tokens"))] = None,
     archive: options.ArchiveOption = None,
-    no_archive: Annotated[bool, Option("--no-archive", help="Keep no originals.")] = False,
-    thread: Annotated[str | None, Option(help="Name of the conversation.")] = None,
+    no_archive: Annotated[bool, Option("--no-archive", help="Archive no originals.")] = False,
+    thread: Annotated[str | None, Option(help=THREAD)] = None,
     tenant: options.TenantOption = LOCAL,
-    force: Annotated[bool, Option("--force", help="Compact although nothing asks for it.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Compact although the trigger is not reached.")
+    ] = False,
     redact: Annotated[bool, Option("--redact", help=help_of("redact"))] = False,
-    focus: Annotated[str | None, Option(help="What a model is to keep above all.")] = None,
+    focus: Annotated[str | None, Option(help=FOCUS)] = None,
     on_failure: Annotated[str, Option(help=ON_FAILURE)] = CompactorSettings.on_failure,
     alternate_roles: Annotated[str, Option(help=ROLES)] = CompactorSettings.alternate_roles,
     out: options.OutOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Compact a history; report messages that left and stayed, and the archive.
+    """Bring a history below a size, and report what was evicted, what stayed, and the archive.
 
-    FILE holds chat messages of OpenAI, Anthropic, LangChain or LangGraph, or a session of Claude
-    Code, Codex, Gemini CLI or opencode. It is never changed.
+    FILE has chat messages of OpenAI, Anthropic, LangChain or LangGraph, or a session of Claude
+    Code, Codex, Gemini CLI or opencode. The file is never changed: -o writes the messages for the
+    model to another file.
     """
     if no_archive and archive is not None:
         raise InputError("--archive and --no-archive exclude each other; leave one out")

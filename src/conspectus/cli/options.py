@@ -23,17 +23,23 @@ IN_MEMORY = ("memory:", ":memory:")  # archives that end with the command
 
 UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
-FileArgument = Annotated[str, Argument(metavar="FILE", help="The history; - for standard input.")]
+FileArgument = Annotated[
+    str, Argument(metavar="FILE", help="The file with the history; - is standard input.")
+]
 JsonOption = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
-OutOption = Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Write here.")]
-ARCHIVE = "Where the originals are: a file, or the URL of a database. Default: your own archive."
+OUT = "The file to write; - is standard output."
+OutOption = Annotated[Path | None, Option("-o", "--output", metavar="FILE", help=OUT)]
+ARCHIVE = (
+    "The archive of the originals: a file, or the URL of a database. Default: your own archive, "
+    "conspectus/archive.db in $XDG_DATA_HOME or ~/.local/share."
+)
 ArchiveOption = Annotated[
     str | None, Option("--archive", metavar="PATH_OR_URL", help=ARCHIVE, show_default=False)
 ]
-ThreadOption = Annotated[str | None, Option(help="Which conversation.")]
-SESSION = "Which agent's own history, where several share a thread."
+ThreadOption = Annotated[str | None, Option(help="The name of the conversation.")]
+SESSION = "The name of one of several agents in the conversation."
 SessionOption = Annotated[str, Option(help=SESSION)]
-TenantOption = Annotated[str, Option("--tenant", help="Whose conversation it is.")]
+TenantOption = Annotated[str, Option("--tenant", help="The owner of the conversation.")]
 
 
 def token_count(text: str | int) -> int:
@@ -55,7 +61,7 @@ def help_of(setting: str, form: str = "") -> str:
     return f"{meaning(CompactorSettings, setting)} {form}".strip()
 
 
-WINDOW = help_of("window", "Default: as FILE or its profile says.")
+WINDOW = help_of("window", "Default: the limit in FILE, or in the profile of the model in FILE.")
 WindowOption = Annotated[int | None, tokens(WINDOW, show_default=False)]
 
 

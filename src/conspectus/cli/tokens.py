@@ -17,8 +17,8 @@ from conspectus.transcripts import HistoryFile, mend, read_history
 
 LARGEST = 5  # messages that are listed by themselves
 START = 60  # characters that are shown of each
-MODEL = "The model that reads it, such as gpt-4o. Default: the one that FILE names."
-COUNTER = "A vocabulary that counts exactly: tiktoken:o200k_base, or tokenizers:FILE."
+MODEL = "The model that reads the history, such as gpt-4o. Default: the model that FILE names."
+COUNTER = "The vocabulary of the model: tiktoken:o200k_base, or tokenizers:FILE."
 UNKNOWN = (
     "the tokenizer of {!r} is not known here, so the estimate is that of the tokenizer which takes "
     "most; a name such as gpt-4o, claude-sonnet-4-5 or deepseek-chat counts as that model does"
@@ -36,12 +36,12 @@ def tokens(
     counter: Annotated[str | None, Option(metavar="SPEC", help=COUNTER, show_default=False)] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Count the tokens of a history: in all, by role, and its largest messages.
+    """Count the tokens of a history: in total, by role, and of its largest messages.
 
-    The count is an estimate that needs no vocabulary, for the tokenizer of a model, and rather too
-    high than too low; without a model, the count for each family of tokenizers is shown too. A
-    vocabulary counts exactly. Tool calls without a result and results
-    without a call are listed: a provider refuses a history with broken pairs.
+    The count is an estimate for the tokenizer of the model. It is more often too high than too low.
+    Without a model, the counts for all families of tokenizers are listed, too. The vocabulary of
+    the model counts exactly (--counter). The command also lists tool calls without a result and
+    results without a call, because providers refuse a history that has them.
     """
     if model is not None and options.known_model(model) is None:
         print(f"conspectus: note: {UNKNOWN.format(model)}", file=sys.stderr)

@@ -19,23 +19,33 @@ if TYPE_CHECKING:
 
     from conspectus_lab.replay import Compaction, Replay
 
-PATHS = "Transcripts, or folders; - for standard input."
-POLICY = "What is compared: none, langchain (its own), conspectus. Repeat it. Default: all three."
-CONFIG = "A YAML file with a section 'summarization' to compare. Repeat it for several."
-SUMMARIZER = "embedded (needs no model), or provider:model such as openai:gpt-5."
-SUMMARY_TOKENS = "What a summary may take, in tokens. Default: an eighth of the window."
+PATHS = "Files with transcripts, or folders; - is standard input."
+POLICY = (
+    "A policy to compare: none, langchain (LangChain's own middleware) or conspectus. You can "
+    "repeat the option. Default: all three."
+)
+CONFIG = (
+    "A YAML file with a section 'summarization', as another policy to compare. You can repeat the "
+    "option."
+)
+SUMMARIZER = "What writes the summaries: embedded, which needs no model, or provider:model."
+SUMMARY_TOKENS = "The most tokens of a summary. Default: an eighth of the window."
+RECALL_TOKENS = "The most tokens that a question may recall."
 PRICED_AS = (
-    "Model whose prices and prefix cache count. Default: claude-sonnet-5-5, if it is priced."
+    "The model whose prices and prefix cache are used for the bill. Default: claude-sonnet-5-5, if "
+    "its price is known."
 )
 PRICES = (
-    "Prices of your own, in US dollars for a million tokens, as JSON: "
+    "A JSON file with your own prices, in US dollars for a million tokens: "
     '{"my-model": {"input": 0.25, "output": 2, "cached": 0.025, "written": 0.3}}.'
 )
-RETENTION = "Show what survives, in place of the bill."
-AGAINST = "Fail where it got worse than this measurement (-o)."
-TOLERANCE = "How much a share may fall before it counts as worse."
-LIVE = "Show each compaction as it happens. Default: on a terminal."
-REPORT = "Write a page with charts here, as HTML."
+RETENTION = "Show how much of the needed information survives, instead of the bill."
+AGAINST = (
+    "An earlier measurement, written by -o. If a value is worse than in it, the exit code is 5."
+)
+TOLERANCE = "The difference up to which a lower value does not count as worse."
+LIVE = "Show each compaction as it happens. Default: only on a terminal."
+REPORT = "The HTML file to write, a page with charts."
 
 
 def replay(
@@ -47,7 +57,7 @@ def replay(
     config: Annotated[list[Path] | None, Option(metavar="FILE", help=CONFIG)] = None,
     summarizer: Annotated[str, Option(help=SUMMARIZER)] = "embedded",
     summary_tokens: Annotated[int | None, Option(help=SUMMARY_TOKENS)] = None,
-    recall_tokens: Annotated[int, Option(help="What a question may recall, in tokens.")] = 512,
+    recall_tokens: Annotated[int, Option(help=RECALL_TOKENS)] = 512,
     priced_as: Annotated[str | None, Option(metavar="MODEL", help=PRICED_AS)] = None,
     prices: Annotated[Path | None, Option(metavar="FILE", help=PRICES)] = None,
     retention: Annotated[bool, Option("--retention", help=RETENTION)] = False,
@@ -60,9 +70,9 @@ def replay(
 ) -> None:
     """Run transcripts again through a real agent, and compare what each policy does to them.
 
-    PATH is a transcript in any form that compact reads; NAME.exam.json beside NAME.json holds
-    questions about its end. Its model and its tools answer as was recorded, so nothing leaves this
-    machine unless --summarizer names a model, and nothing is kept.
+    PATH is a transcript in any form that compact reads, or a folder with transcripts. A file
+    NAME.exam.json next to NAME.json has questions about its end. The model and the tools answer as
+    recorded, so nothing leaves this machine unless --summarizer names a model. Nothing is archived.
     """
     running.check_files(report, out)
     from conspectus_lab.policies import POLICIES
