@@ -12,8 +12,8 @@ import pytest
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus_serve.fitting import RequestFitter
 from conspectus_serve.held import Held, HeldHistories
+from conspectus_serve.reading import RequestReader
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from serve_support import (
     METER,
@@ -92,13 +92,13 @@ def test_a_history_left_to_the_server_is_held_and_compacted_here(tmp_path, strea
 
 def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
     thread_names = list[str]()
-    read = RequestFitter._read
+    read = RequestReader._read
 
-    def noting_read(fitter: RequestFitter, request: Any, **options: Any) -> Any:
+    def noting_read(reader: RequestReader, request: Any, **options: Any) -> Any:
         thread_names.append(threading.current_thread().name)
-        return read(fitter, request, **options)
+        return read(reader, request, **options)
 
-    monkeypatch.setattr(RequestFitter, "_read", noting_read)
+    monkeypatch.setattr(RequestReader, "_read", noting_read)
     with endpoint_and_client(tmp_path / "a.db") as (_, _, client):
         response = client.responses.create(model="m", input="Hello")
         client.responses.create(model="m", input="And?", previous_response_id=response.id)

@@ -16,8 +16,8 @@ from conspectus.errors import ArchiveError
 from conspectus.tokens import TokenMeter
 from conspectus_serve import threads
 from conspectus_serve.fingerprints import fingerprint_history
-from conspectus_serve.fitting import RequestFitter
 from conspectus_serve.health import ArchiveHealth
+from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.originals import OriginalMessages
 from conspectus_serve.recall import RecallForRequests, search_originals
 from conspectus_serve.threads import ThreadIndex
@@ -179,7 +179,7 @@ def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
 def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_it_said_so(
     tmp_path, monkeypatch, headers
 ):
-    note_compaction = RequestFitter._note_compaction
+    note_compaction = ExchangeKeeper.note_compaction
     history = [user("Do the work.")]
     records = []
     history += [message for n in range(26) for message in read_file(n, f"t{n}")]
@@ -189,7 +189,7 @@ def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_i
         (clear_results, note_compaction),
     ):
         change(history)
-        monkeypatch.setattr(RequestFitter, "_note_compaction", note)
+        monkeypatch.setattr(ExchangeKeeper, "note_compaction", note)
         with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (
             _,
             endpoint,

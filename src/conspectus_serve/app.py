@@ -19,8 +19,9 @@ from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus_serve.entrance import Entrance, TenantSecret, secret_beside
 from conspectus_serve.exchange import ClientRequest, Exchange, ReadRequest
-from conspectus_serve.fitting import LARGE_BODY, RequestFitter
+from conspectus_serve.fitting import RequestFitter
 from conspectus_serve.held import OUR_MARK
+from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.models import window_in
 from conspectus_serve.operation import CLIENT_LEFT, Ended, Operation
 from conspectus_serve.protocols import (
@@ -36,6 +37,8 @@ from conspectus_serve.protocols import (
     route_of,
     without_extra_slashes,
 )
+from conspectus_serve.reading import LARGE_BODY, RequestReader
+from conspectus_serve.resources import Resources
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import (
     ENDED_STATUSES,
@@ -46,7 +49,7 @@ from conspectus_serve.upstream import (
     to_client,
     to_upstream,
 )
-from conspectus_serve.work import WORKER_THREADS, WorkerProcess
+from conspectus_serve.work import WORKER_THREADS, OneComputation, WorkerProcess
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -133,8 +136,12 @@ class Endpoint:
         can_share_archive = archive is None and address not in ("memory:", ":memory:")
         if worker_process and can_share_archive:
             self._worker = WorkerProcess(settings, config)
-        self._fitter = RequestFitter(self._archive, settings, config, self._worker)
-        self._operation = Operation(self._archive, self._entrance, self._fitter.health)
+        self._one_computation = OneComputation()
+        self._resources = Resources.of(self._archive, settings, config, self._worker)
+        self._reader = RequestReader(self._resources)
+        self._keeper = ExchangeKeeper(self._resources)
+        self._fitter = RequestFitter(self._resources, self._keeper, self._one_computation)
+        self._operation = Operation(self._archive, self._entrance, self._resources.health)
         self._will_write_progress = False
         self._unfinished: set[asyncio.Task[Any]] = set()
 
@@ -166,7 +173,7 @@ class Endpoint:
         await receive()
         await self._upstream.close()
         await asyncio.gather(*self._unfinished, return_exceptions=True)
-        await asyncio.to_thread(self._fitter.threads.write)
+        await asyncio.to_thread(self._resources.threads.write)
         if self._worker is not None:
             self._worker.close()
         if self._closes_archive:
@@ -214,7 +221,7 @@ class Endpoint:
         if request.method != "POST" or not self._is_enabled:
             return None
         route = route_of(request.scope["path"])
-        if route is None or (route.name == COMPACT and not self._fitter.compacts_on_request):
+        if route is None or (route.name == COMPACT and not self._resources.compacts_on_request):
             return None
         return route
 
@@ -268,7 +275,7 @@ class Endpoint:
         await self._relay(answer, reply, own_headers(note=note))
 
     async def _delete_response(self, tenant: str, response: str) -> None:
-        delete = self._fitter.delete_response
+        delete = self._keeper.delete_response
         await self._finish(asyncio.to_thread(delete, tenant, response))
 
     # Requests with a history
@@ -278,7 +285,7 @@ class Endpoint:
         read = await self._read(exchange)
         if read.pending_response and await self._completed(request, exchange, read):
             read = await self._read(exchange)
-        if _lacks_window(read) and await self._learned_window(request, read):
+        if _should_ask_for_window(read) and await self._learned_window(request, read):
             read = await self._read(exchange)
         opening = self._open(request, exchange, read)
         if read.is_streamed and read.needs_fitting:
@@ -308,13 +315,13 @@ class Endpoint:
         raw = client_request.raw
         # A history that the client leaves to the server may be large all the same.
         is_left_to_server = b'"previous_response_id"' in raw or OUR_MARK.encode() in raw
-        is_long = len(raw) >= LARGE_BODY and not self._fitter.is_soon_read(client_request)
+        is_long = len(raw) >= LARGE_BODY and not self._reader.is_soon_read(client_request)
         if is_long or is_left_to_server:
-            read = await self._fitter.in_turn(self._fitter.read_large, client_request)
+            read = await self._one_computation.run(self._reader.read_large, client_request)
         elif self._archive.backend.may_hang:  # the archive is a server, which may hang
-            read = await asyncio.to_thread(self._fitter.read, client_request)
+            read = await asyncio.to_thread(self._reader.read, client_request)
         else:
-            read = self._fitter.read(client_request)
+            read = self._reader.read(client_request)
         exchange.read = read
         return read
 
@@ -346,7 +353,7 @@ class Endpoint:
         client_request = exchange.request
         conversation = read.conversation
         if conversation is not None and conversation.withdrawal is not None:
-            await self._finish(asyncio.to_thread(self._fitter.keep_withdrawn, conversation))
+            await self._finish(asyncio.to_thread(self._keeper.keep_withdrawn, conversation))
         if read.needs_fitting:
             exchange.is_fitting = True
             exchange.sending = await self._finish(self._fitter.fit(client_request, read))
@@ -364,8 +371,8 @@ class Endpoint:
                 refusal = await answer.refusal()
                 if refusal is None:
                     break
-                again = self._fitter.again(client_request, read, exchange.sending, refusal)
-                retried = await self._finish(again)
+                retry = self._fitter.after_refusal(client_request, read, exchange.sending, refusal)
+                retried = await self._finish(retry)
                 if retried is None:
                     break
                 answer.close()
@@ -384,11 +391,11 @@ class Endpoint:
         if conversation is not None and exchange.sending is not None:
             was_noted = exchange.compactions > 0 or exchange.request.route.counts
             head = exchange.sending.head
-            has_progress = not was_noted and self._fitter.note_progress(
+            has_progress = not was_noted and self._keeper.note_progress(
                 exchange.request, conversation, head
             )
         if has_progress and self._archive.backend.may_hang:  # other processes may read it at once
-            write = asyncio.to_thread(self._fitter.threads.write)
+            write = asyncio.to_thread(self._resources.threads.write)
             answer, _ = await asyncio.gather(self._send(request, exchange), write)
             return answer
         if has_progress and not self._will_write_progress:
@@ -400,7 +407,7 @@ class Endpoint:
     def _write_progress(self) -> None:
         """Write how far threads have come, of all requests since a moment ago."""
         self._will_write_progress = False
-        self._finish(asyncio.to_thread(self._fitter.threads.write))
+        self._finish(asyncio.to_thread(self._resources.threads.write))
 
     async def _send(self, request: Request, exchange: Exchange) -> UpstreamAnswer:
         """Send what a request has become."""
@@ -461,7 +468,7 @@ class Endpoint:
         output = body.get("output")
         if not isinstance(output, list):
             return False
-        complete = self._fitter.complete_response
+        complete = self._keeper.complete_response
         await self._finish(asyncio.to_thread(complete, tenant, response, output))
         return True
 
@@ -522,12 +529,12 @@ class Endpoint:
         reported = answer.reported_tokens()
         if reported is not None:
             sending = exchange.sending
-            self._fitter.see_usage(conversation, sending, exchange.model, reported)
+            self._keeper.learn_from_usage(conversation, sending, exchange.model, reported)
         response = None
-        if self._fitter.keeps(exchange.request, exchange.read):
+        if self._keeper.may_be_continued(exchange.request, exchange.read):
             response = answer.response()
         if response is not None:
-            keep = self._fitter.keep_response
+            keep = self._keeper.keep_response
             args = (exchange.request, exchange.read, *response)
             await self._finish(asyncio.to_thread(keep, *args))
         elif may_be_pending:
@@ -537,8 +544,8 @@ class Endpoint:
         """Keep a response that is made in the background; False if the answer names none yet."""
         assert exchange.read is not None
         response = answer.pending_response()
-        if response and self._fitter.keeps(exchange.request, exchange.read):
-            keep = self._fitter.keep_pending
+        if response and self._keeper.may_be_continued(exchange.request, exchange.read):
+            keep = self._keeper.keep_pending
             await self._finish(asyncio.to_thread(keep, exchange.request, exchange.read, response))
         return bool(response)
 
@@ -548,7 +555,7 @@ def _target(request: Request) -> tuple[str, str]:
     return request.scope["raw_path"].decode("latin-1"), request.scope["query_string"].decode()
 
 
-def _lacks_window(read: ReadRequest) -> bool:
+def _should_ask_for_window(read: ReadRequest) -> bool:
     """Return whether a history is so long that the window of its model should be asked for."""
     conversation = read.conversation
     if conversation is None or conversation.measured.room is not None:

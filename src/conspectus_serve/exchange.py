@@ -25,6 +25,8 @@ from conspectus_serve.threads import ThreadMatch
 from conspectus_serve.upstream import RawHeaders, own_headers
 from conspectus_serve.withdrawn import Withdrawal
 
+NOT_UNDERSTOOD = "a message was not understood; the request is sent on as it came"
+
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:

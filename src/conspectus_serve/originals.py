@@ -331,10 +331,15 @@ class OriginalMessages:
         scope: Scope,
         fingerprints: list[Fingerprint],
         messages: list[Any],
-        substitutes: int = 0,
+        dropped: Dropped,
     ) -> None:
-        """Remember a request's messages, restored; see `RememberedHistory`."""
-        self._remembered.put(scope, RememberedHistory(fingerprints, messages, substitutes))
+        """Remember a request's messages, restored, with those that its client has dropped."""
+        remembered = RememberedHistory(
+            dropped.put_back(fingerprints, dropped.fingerprints),
+            dropped.put_back(messages, dropped.messages),
+            dropped.substitutes,
+        )
+        self._remembered.put(scope, remembered)
 
     def note_covered(
         self,

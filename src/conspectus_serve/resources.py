@@ -1,0 +1,103 @@
+"""What the steps of all exchanges share: the archive, and what is known of models and threads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from conspectus.archive import Archive
+from conspectus.config import SummarizationConfig
+from conspectus.errors import ArchiveError, ConspectusError
+from conspectus_serve.exchange import ReadRequest
+from conspectus_serve.health import ArchiveHealth
+from conspectus_serve.held import HeldHistories
+from conspectus_serve.models import Models
+from conspectus_serve.originals import OriginalMessages
+from conspectus_serve.protocols import Refusal
+from conspectus_serve.settings import ServeSettings
+from conspectus_serve.threads import ThreadIndex
+from conspectus_serve.work import UNREADABLE, Work
+
+logger = logging.getLogger("conspectus.serve")
+
+
+class MessageNotUnderstood(Exception):
+    """A message of a request cannot be read; the text says why."""
+
+    def check_may_go_on(self, read: ReadRequest) -> None:
+        """Refuse the request if it cannot be sent on as it came."""
+        if read.is_rewritten or read.asks_for_compaction:
+            raise Refusal(400, f"a message is not understood: {self}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What requests are read, fitted and kept with."""
+
+    archive: Archive
+    settings: ServeSettings
+    health: ArchiveHealth
+    models: Models
+    work: Work
+    threads: ThreadIndex
+    originals: OriginalMessages
+    held: HeldHistories
+    holds_histories: bool  # what is held is kept as it was sent, which nobody wants who redacts
+
+    @classmethod
+    def of(
+        cls,
+        archive: Archive,
+        settings: ServeSettings,
+        config: SummarizationConfig,
+        work: Work | None = None,
+    ) -> Resources:
+        """Make what an endpoint needs; without `work` it computes in this process.
+
+        Raises:
+            ConfigError: a function of the configuration cannot be loaded.
+        """
+        health = ArchiveHealth(archive)
+        models = Models(settings, config, archive)
+        return cls(
+            archive=archive,
+            settings=settings,
+            health=health,
+            models=models,
+            work=work or Work(archive, models),
+            threads=ThreadIndex(archive, health),
+            originals=OriginalMessages(archive),
+            held=HeldHistories(archive),
+            holds_histories=not config.redact,
+        )
+
+    @property
+    def compacts_on_request(self) -> bool:
+        """Whether the endpoint answers a client that asks for a compaction."""
+        return self.holds_histories and self.settings.compaction == "here"
+
+    @contextmanager
+    def explaining_errors(self) -> Iterator[None]:
+        """Turn errors of the engine into a `Refusal`, or into `MessageNotUnderstood`."""
+        try:
+            yield
+        except ArchiveError as error:
+            self.health.note_failure()
+            reason = f"the archive is not there just now: {error}"
+            raise Refusal(503, reason, reason="archive") from None
+        except RecursionError:
+            raise Refusal(400, "the request is nested too deeply; send less of it") from None
+        except UNREADABLE as error:
+            raise MessageNotUnderstood(str(error)) from None
+
+    @contextmanager
+    def logging_failure(self, what_failed: str) -> Iterator[None]:
+        """Log a failure to keep something: the request goes on, and its answer stands."""
+        try:
+            yield
+        except (ConspectusError, Refusal) as error:  # the latter of a worker process that ended
+            if isinstance(error, ArchiveError):
+                self.health.note_failure()
+            logger.warning("%s: %s", what_failed, error)
