@@ -39,38 +39,53 @@ REMEMBERED_MODELS = 64  # whose engine is remembered: a proxy's clients choose t
 
 
 class Request(TypedDict, total=False):
-    """A request beside its messages; `model` and `thread_id` are always needed."""
+    """The parts of a request besides its messages. `model` and `thread_id` are required.
 
-    model: str  # answers the request
-    thread_id: str  # names the conversation
-    tenant: str | None  # whose conversation it is; by default `local`
-    session: str  # the agent, if several share a thread; by default `main`
-    system: object  # Anthropic's `system` (a text or blocks), or the `instructions` of Responses
-    tools: Sequence[Any]  # in the provider's form
-    answer_tokens: int | None  # its maximum, if part of the window: as much of it is left free
+    Attributes:
+        model: the name of the model that answers.
+        thread_id: the name of the conversation.
+        tenant: the owner of the conversation. Default: `local`.
+        session: the name of one of several agents in the conversation. Default: `main`.
+        system: Anthropic's `system` (a text or blocks), or the `instructions` of Responses.
+        tools: the tools, in the provider's form.
+        answer_tokens: the most tokens of the answer, if they are part of the window. They are kept
+            free. Default: none.
+    """
+
+    model: str
+    thread_id: str
+    tenant: str | None
+    session: str
+    system: object
+    tools: Sequence[Any]
+    answer_tokens: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitterSettings(PythonSettings, PolicySettings):
-    """What a `Fitter` takes."""
+    """The settings of a `Fitter`."""
 
     archive: AnyArchive = field()
-    """`close` closes one that is opened here, as the end of a `with` does."""
+    """If the fitter has opened it, `close` or the end of a `with` block closes it."""
     trigger: AnyTrigger = ("fraction", 0.85)
     window: int | Mapping[str, int] | None = None
-    """Input limit of the models, in tokens.
+    """The input limit of the models, in tokens.
 
-    Or a mapping of their names to limits, where `gpt-4o` means `openai/gpt-4o` and
-    `gpt-4o-2024-08-06`, too, and `*` stands for anything. Default, also of models without a name in
-    it: their LangChain profile.
+    A number for all models, or a mapping of their names to limits. The name `gpt-4o` also means
+    `openai/gpt-4o` and `gpt-4o-2024-08-06`; `*` matches anything. Default, also for models that are
+    not in the mapping: the limit in the LangChain profile of the model.
     """
     token_counter: TokenCounter | str | None = None
-    """As for `Compactor`."""
+    """As in `Compactor`: a function that takes a list of messages and returns its tokens, or the
+    name of a vocabulary. Default: an estimate for the model of the request.
+    """
 
 
 @documented
 class Fitter(Closing):
-    """Fit the messages of requests, for any model.
+    """Compact the messages of requests, so that they fit the window of their model.
+
+    Call `fit` before each request. One fitter can be used for several models.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -103,19 +118,25 @@ class Fitter(Closing):
         self.engine = lru_cache(REMEMBERED_MODELS)(self._make_engine)
 
     def fit(self, messages: Sequence[Source], **request: Unpack[Request]) -> CompactionResult:
-        """Make the messages of a request fit; send the `messages` of the result.
+        """Make the messages of a request fit. Send the `messages` of the result.
 
-        Pass the whole history each time, or the last result with new messages: OpenAI's chat
-        messages, items of Responses, or Anthropic's messages; with `model=`, `thread_id=`, and more
-        of the request, see `Request`. Messages that stay are the caller's own objects, but for
-        thoughts that a model would refuse behind another beginning.
+        Pass the whole history each time, or the messages of the last result followed by the new
+        ones. Messages that stay are the caller's own objects. An exception are messages with
+        thinking blocks that the model would refuse after a changed beginning: these come back
+        without the blocks.
+
+        Args:
+            messages: OpenAI's chat messages, items of Responses, or Anthropic's messages.
+            **request: `model=` and `thread_id=`, and other parts of the request; see `Request`.
 
         Raises:
-            StuckError: nothing makes it fit beside `answer_tokens`; carries the numbers.
-            InputError: a thread or a tenant without a name.
-            PolicyError: the model's window is not known.
-            MessageError: a message cannot be understood.
-            ArchiveError, SummaryError: the archive or, with `on_failure="raise"`, a summary fails.
+            StuckError: the messages cannot be made to fit; with the numbers.
+            InputError: `thread_id` or `tenant` is not a valid name.
+            PolicyError: the window of the model is not known.
+            MessageError: a message has an unknown form.
+            ArchiveError: the archive cannot be read; with `on_failure="raise"` also if it cannot be
+                written.
+            SummaryError: every summariser failed, and `on_failure` is `"raise"`.
         """
         return run(self._fit(messages, **request))
 

@@ -39,9 +39,14 @@ PROMPT_ROLES = ("system", "developer")
 class FittingLogger(CustomLogger):
     """Fit chat, Responses and Anthropic requests of every client of a proxy.
 
-    The client's name identifies a conversation; without one its system prompt and its first
-    message, among the conversations of the same key. `tenant` returns the tenant of a key and a
-    request; by default it is the key's digest, as LiteLLM keeps it.
+    A conversation is identified by the name that the client gives it (`litellm_session_id`,
+    `session_id` or `thread_id`). Without a name, it is identified by its system prompt and its
+    first message, among the conversations of the same API key.
+
+    Args:
+        fitter: fits the messages.
+        tenant: a function that takes the API key and the request, and returns the tenant. Default:
+            the digest of the key, as LiteLLM stores it.
 
     Example:
         `litellm_settings: {callbacks: your_module.fitting}` in the proxy's file, where
@@ -60,11 +65,11 @@ class FittingLogger(CustomLogger):
     ) -> dict[str, Any]:
         """Fit one request, and return it for LiteLLM to send.
 
-        Messages and tools that are not understood, and a model whose window is not known, are the
-        provider's to judge: such a request goes on as it came, and a warning in the log says so.
+        If messages or tools have an unknown form, or the window of the model is not known, the
+        request is passed on unchanged, and a warning in the log says so.
 
         Raises:
-            ContextWindowExceededError: nothing makes it fit.
+            ContextWindowExceededError: the request cannot be made to fit.
             ArchiveError: the archive cannot be read.
         """
         field = HISTORY_FIELDS.get(call_type, "")

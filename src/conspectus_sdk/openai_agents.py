@@ -57,11 +57,11 @@ class FittedSession(SessionABC):
         await self.inner.add_items(items)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the newest item out of the session inside."""
+        """Remove the newest item from the inner session, and return it."""
         return await self.inner.pop_item()
 
     async def clear_session(self) -> None:
-        """Clear the session inside; what was archived stays until `Archive.forget`."""
+        """Clear the inner session. Archived originals stay until `Archive.forget` deletes them."""
         await self.inner.clear_session()
 
 
@@ -72,11 +72,15 @@ def input_filter(
     model: str | None = None,
     **request: Any,
 ) -> InputFilter:
-    """Make a filter for `RunConfig(call_model_input_filter=...)` that fits each model call.
+    """Make a filter for `RunConfig(call_model_input_filter=...)` that fits each call of a model.
 
-    `thread_id` names the conversation, or is a function that names it by the call; `model` is by
-    default the agent's; `tenant` and `answer_tokens` are those of `Fitter.fit`, whose errors the
-    filter raises.
+    The filter raises the errors of `Fitter.fit`.
+
+    Args:
+        fitter: fits the messages.
+        thread_id: the name of the conversation, or a function that takes the call and returns it.
+        model: the name of the model. Default: the model of the agent.
+        **request: `tenant` and `answer_tokens`, as for `Fitter.fit`.
     """
 
     async def fit_call(data: CallModelData[Any]) -> ModelInputData:

@@ -1,4 +1,4 @@
-"""The archive: originals, and the records of their compactions."""
+"""The archive. It stores originals, and the records of compactions."""
 
 from __future__ import annotations
 
@@ -76,19 +76,22 @@ T = TypeVar("T")
 
 
 class Archive:
-    """Originals by content hash, with the drafts and records of their compactions.
+    """The originals of evicted messages, with the drafts and records of compactions.
 
-    Any failure of the store becomes an `ArchiveError` that says what to do; values stored before
-    stay as they were. Methods block: on an event loop call them with `asyncio.to_thread`.
+    If the store fails, the method raises an `ArchiveError` that says what to do; values that were
+    stored before do not change. Methods block, so on an event loop call them with
+    `asyncio.to_thread`.
 
     Args:
-        store: any LangGraph store, which `close` leaves open; or an `ArchiveStore`.
-        ttl: seconds after which values expire; records live from the latest commit of their chain.
-        timeout: seconds that the store has for one batch, else `ArchiveTimeout`. Default: 30.
+        store: a LangGraph store, which stays open after `close`; or an `ArchiveStore`.
+        ttl: seconds after which values expire. Each commit of a chain gives its records this time
+            again. Default: None (values never expire).
+        timeout: the most seconds that the store may take for one batch; after that the method
+            raises `ArchiveTimeout`. Default: 30. None: no limit.
 
     Raises:
-        PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
-        ArchiveError: it is no such store.
+        PolicyError: `ttl` or `timeout` is invalid, or the store does not support `ttl`.
+        ArchiveError: `store` is not a store of these kinds.
 
     Example:
         >>> with Archive.open("memory:") as archive:
@@ -127,14 +130,17 @@ class Archive:
     def open(
         cls, where: str | Path, *, ttl: float | None = None, timeout: float | None = TIMEOUT
     ) -> Self:
-        """Open an archive, and make its tables if needed.
+        """Open an archive, and create its tables if they do not exist.
 
-        `where` is a path or `sqlite:///path`, `postgresql://...`, or `memory:`.
+        Args:
+            where: the path of a SQLite file, `sqlite:///path`, `postgresql://...`, or `memory:`.
+            ttl, timeout: in seconds, as for `Archive`.
 
         Raises:
-            InputError: the address is unknown or malformed; no part of a password is shown.
-            PolicyError: the ttl or the timeout is invalid.
-            ArchiveError: it cannot be opened, or an extra is missing; says what to do.
+            InputError: the address is unknown or malformed. The error shows no part of a password.
+            PolicyError: `ttl` or `timeout` is invalid.
+            ArchiveError: the archive cannot be opened, or a package is missing. The error says what
+                to do.
         """
         check_seconds(ttl, timeout)
         archive = cls(opened(where, ttl), ttl=ttl, timeout=timeout)
@@ -143,7 +149,7 @@ class Archive:
         return archive
 
     def close(self) -> None:
-        """Close connections; a store that the caller gave stays open."""
+        """Close the connections. A store that the caller passed stays open."""
         self.backend.close()
 
     def __enter__(self) -> Self:
@@ -153,7 +159,7 @@ class Archive:
         self.close()
 
     async def call_either_way(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method from a coroutine; on an event loop, in a thread if it may take long."""
+        """Call a method from a coroutine; in a thread if it may take long on an event loop."""
         call = partial(method, *args, **kwargs)
         if self.backend.may_hang:
             return cast("T", await call_that_may_hang(call))
@@ -162,9 +168,10 @@ class Archive:
     # Originals
 
     def put(self, scope: Scope, entries: Sequence[Message]) -> list[str]:
-        """Write messages that are not there yet, all or none.
+        """Write the messages that are not in the archive yet: all of them, or none.
 
-        Returns the keys of those that cannot be read back equal.
+        Returns:
+            The keys of messages that the archive does not return unchanged.
         """
         missing = set(self.missing(scope, entries))
         new = {entry.key: entry for entry in entries if entry.key in missing}
@@ -181,7 +188,7 @@ class Archive:
         return unconfirmed
 
     def missing(self, scope: Scope, entries: Sequence[Message]) -> tuple[str, ...]:
-        """Return the keys of messages that cannot be read back equal; empty when all can."""
+        """Return the keys of messages that the archive does not return unchanged."""
         entry_of = {entry.key: entry for entry in entries}
         stored = self.backend.read(scope, "messages", list(entry_of))
         return tuple(
@@ -191,16 +198,16 @@ class Archive:
         )
 
     def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
-        """Return originals by key, without those that are gone; a damaged one says that it is."""
+        """Return originals by key. Missing ones are left out; a damaged one says that it is."""
         stored = self.backend.read(scope, "messages", list(dict.fromkeys(keys)))
         return {key: read_or_describe(key, stored[key]) for key in keys if key in stored}
 
     def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
-        """Return originals in the order of their keys.
+        """Return originals in the order of the keys.
 
         Raises:
-            NotFoundError: names those that are gone.
-            ArchiveError: one is damaged.
+            NotFoundError: some are missing; the error names them.
+            ArchiveError: one of them is damaged.
         """
         distinct_keys = list(dict.fromkeys(keys))
         stored = self.backend.read(scope, "messages", distinct_keys)
@@ -216,41 +223,41 @@ class Archive:
     # Originals that no record covers
 
     def name_uncovered(self, scope: Scope, originals: Mapping[str, UncoveredOriginal]) -> None:
-        """Say which originals of a history no record covers, by key; see `uncovered`."""
+        """Store which originals of a history no record covers, by key; see `uncovered`."""
         rows = {key: list(original) for key, original in originals.items()}
         self.write_remarks(scope, UNCOVERED, {UNCOVERED: {"originals": rows}}, durable=True)
 
     def uncovered(self, scope: Scope) -> dict[str, UncoveredOriginal]:
-        """Return what was said of the originals of a history that no record covers, by key.
+        """Return the originals of a history that no record covers, by key.
 
-        They were archived because their caller has them no longer, such as a result that a client
-        has cleared before a compaction was due. Recall finds them beside those of a chain.
+        They were archived because their caller does not have them any more: for example a result
+        that a client removed before a compaction was due. Recall finds them, too.
         """
         remark = self.read_remarks(scope, UNCOVERED, [UNCOVERED]).get(UNCOVERED, {})
         rows = remark.get("originals", {})
         return {key: UncoveredOriginal(*row) for key, row in rows.items()}
 
     def uncovered_in_reach(self, scope: Scope) -> tuple[str, ...]:
-        """Return the keys of those that recall finds."""
+        """Return the keys of the uncovered originals that recall finds."""
         uncovered = self.uncovered(scope)
         return tuple(key for key, original in uncovered.items() if original.in_reach)
 
     def keys_in_reach(self, scope: Scope, chain: Chain) -> tuple[str, ...]:
-        """Return the keys of all originals that recall finds: of a chain, then the uncovered."""
+        """Return the keys of all originals that recall finds: those of a chain, then the others."""
         return tuple(dict.fromkeys([*manifest(chain), *self.uncovered_in_reach(scope)]))
 
     # Drafts
 
     def save_draft(self, scope: Scope, name: str, draft: Draft) -> None:
-        """Keep a finished summary under a name that others find it by, so that it is paid for once.
+        """Store a finished summary under a name. Who needs the same summary finds it there.
 
-        It may be lost if the machine fails before the record is committed.
+        So it is paid for once. It may be lost if the machine fails before the record is committed.
         """
         item = StoredItem(name, packed(draft.to_json()))
         self.backend.write(scope, {"drafts": [item]}, durable=False)
 
     def find_draft(self, scope: Scope, name: str) -> Draft | None:
-        """Return the draft of this name; None if there is none that this version can use."""
+        """Return the draft with this name; None if there is none, or an unreadable one."""
         try:
             data = unpacked(self.backend.read(scope, "drafts", [name])[name])
             return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
@@ -267,21 +274,21 @@ class Archive:
         expected_head: str | None = None,
         head_is_ours: bool = True,
     ) -> None:
-        """Write a record and the head in one transaction, and read both back.
+        """Write a record and the new head in one transaction, and read both back.
 
-        To commit a record once more changes nothing.
+        If the same record is committed twice, the second call changes nothing.
 
         Args:
             scope: the history.
             record: the record that is in force from now on.
-            expected_head: the head when the record was planned, empty for none; None writes in any
-                case.
-            head_is_ours: False if another branch may move the head meanwhile, as where callers keep
-                heads of their own; then it is not read back.
+            expected_head: the id of the head when the record was planned; empty if there was none.
+                None: write also if the head has changed since.
+            head_is_ours: False if another branch may change the head at the same time, because
+                callers have heads of their own. Then the head is not read back.
 
         Raises:
-            ArchiveOvertaken: another worker has moved the head since; nothing was written.
-            ArchiveUnconfirmed: the store does not return the record as the head.
+            ArchiveOvertaken: another worker has changed the head. Nothing was written.
+            ArchiveUnconfirmed: the store does not return the record, or another head.
         """
         earlier = () if record.parent is None else self.chain_at(scope, record.parent)
         item = StoredItem(record.id, packed(record.to_json()))
@@ -324,15 +331,16 @@ class Archive:
         return [StoredItem(label_hash(name), packed({"id": ids})) for name, ids in links.items()]
 
     def chain(self, scope: Scope) -> Chain:
-        """Return the records from the first of a thread to its head; see `chain_at`."""
+        """Return the records of a history, from the first one to the head; see `chain_at`."""
         head = self.head(scope)
         return self.chain_at(scope, head) if head else ()
 
     def chain_at(self, scope: Scope, head: str) -> Chain:
         """Return the chain up to a record.
 
-        Empty if a part of it is missing or damaged: what such a chain covers is not known. Only the
-        newest record is sure to have its summary, and the newest with notes to have those.
+        It is empty if one of its records is missing or damaged, because it is not known what such a
+        chain covers. Older records in it may lack their summary and notes. The newest record always
+        has its summary, and the newest record with notes always has them.
         """
         # The newest is always read from the store. Its ancestors are renewed with it, so that they
         # live as long.
@@ -362,10 +370,10 @@ class Archive:
         return stored.get(record_id, b"")
 
     def in_force(self, scope: Scope) -> Chain:
-        """Return the chain of a thread's head.
+        """Return the chain that ends with the head of a history.
 
         Raises:
-            ArchiveError: a part of it is missing or damaged.
+            ArchiveError: one of its records is missing or damaged.
         """
         chain = self.chain(scope)
         if not chain and self.head(scope):
@@ -392,15 +400,15 @@ class Archive:
         return chain
 
     def chain_named(self, scope: Scope, name: str) -> Chain:
-        """Return the chain whose head has this name, by which a summary that returns is known."""
+        """Return the chain whose newest record has this name (`Record.name_in_history`)."""
         remark = self.read_remarks(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
         head = remark.get("id")
         return self.chain_at(scope, head) if isinstance(head, str) else ()
 
     def chains_after(self, scope: Scope, head: str | None) -> list[Chain]:
-        """Return the chains that go on from a record, the newest first.
+        """Return the chains that continue from a record, the newest first.
 
-        None stands for the beginning of the history.
+        If `head` is None, they continue from the beginning of the history.
         """
         last_records: list[str] = []
         to_visit = self._after(scope, head)
@@ -422,21 +430,21 @@ class Archive:
         return [record_id for record_id in remark.get("id", []) if isinstance(record_id, str)]
 
     def records(self, scope: Scope) -> Chain:
-        """Return every sound record, abandoned branches too, in no order."""
+        """Return every readable record, also of abandoned branches, in no special order."""
         bodies = self.backend.read(scope, "records", None)
         records = (parse_record(record_id, body) for record_id, body in bodies.items())
         return tuple(record for record in records if record is not None)
 
     def set_head(self, scope: Scope, record_id: str | None) -> None:
-        """Point the head to an existing record, or to none: the history was rewound."""
+        """Make an existing record the head; None: the history has no head any more."""
         self.backend.write(scope, {}, head=record_id or "")
 
     def head(self, scope: Scope) -> str | None:
-        """Return the id of the head; empty for no record, None without a head."""
+        """Return the id of the head; empty after `set_head(None)`, None if there is none."""
         return cast("str | None", self.backend.head(scope))
 
     def copy(self, source: Scope, target: Scope, head: str) -> None:
-        """Copy the chain of a head, with its originals, into another scope."""
+        """Copy the chain up to a record, with its originals, to another scope."""
         chain = self.chain_at(source, head)
         keys = manifest(chain)
         present = self.backend.read(target, "messages", keys)
@@ -481,12 +489,12 @@ class Archive:
         self.backend.write(_scope_of_remarks(place), {"remarks": items}, durable=durable)
 
     def probe(self, size: int) -> None:
-        """Write a value of so many bytes, read it back, and remove it.
+        """Write a value of `size` bytes, read it back, and remove it.
 
-        So it is known whether the store takes what is written: one on a full disk still reads.
+        This finds out whether the store accepts writes; with a full disk it can still be read.
 
         Raises:
-            ArchiveError: it does not.
+            ArchiveError: the store does not accept or return the value.
         """
         scope = Scope(PROBE_TENANT, "", str(uuid4()))
         item = StoredItem("probe", os.urandom(size))
@@ -501,7 +509,7 @@ class Archive:
     # For people
 
     def scopes(self, tenant: str) -> tuple[Scope, ...]:
-        """Return a tenant's histories: threads and the sessions in each."""
+        """Return the histories of a tenant: a scope for each session of each thread."""
         # Remarks on a tenant have a scope without a thread.
         return tuple(scope for scope in self.backend.scopes(tenant) if scope.thread)
 
@@ -510,24 +518,25 @@ class Archive:
         return tuple(sorted({scope.thread for scope in self.scopes(tenant)}))
 
     def size(self, scope: Scope) -> int:
-        """Return the bytes of a history's originals as they are kept."""
+        """Return the number of bytes that the originals of a history take in the store."""
         return sum(map(len, self.backend.read(scope, "messages", None).values()))
 
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
-        """Return plain JSON data for each original of a chain, by default of that in force.
+        """Return plain JSON data for each original of a chain. Default: the chain in force.
 
-        Rows stand in the order of the conversation, those that no record covers at the end; expired
-        originals have none. A damaged one has no `message`, and `damaged` says what to do.
+        The rows have the order of the conversation; originals that no record covers come last.
+        Expired originals have no row. A damaged original has no `message`, and its `damaged` says
+        what to do.
 
         Raises:
-            ArchiveError: a record is damaged, so that the chain in force is not known.
+            ArchiveError: a record is damaged, so the chain in force is not known.
         """
         keys = self.keys_in_reach(scope, self.in_force(scope) if chain is None else chain)
         stored = self.backend.read(scope, "messages", keys)
         return [export_row(key, stored[key]) for key in keys if key in stored]
 
     def check(self, scope: Scope | None = None) -> list[str]:
-        """Return what is wrong with the store, or with one history: a sentence each."""
+        """Return what is wrong with the store, or with one history: one sentence for each."""
         if scope is None:
             store_problem = self.backend.check()
             return [store_problem] if store_problem else []
@@ -548,9 +557,12 @@ class Archive:
         return problems
 
     def forget(self, tenant: str, thread: str | None = None) -> int:
-        """Delete one thread with all its sessions, or a whole tenant; checkpoints stay.
+        """Delete one thread with all its sessions; without a `thread`, everything of the tenant.
 
-        Returns the number of deleted messages, records and drafts. After an error call again.
+        Checkpoints of a graph are not deleted. After an error, call it again.
+
+        Returns:
+            The number of deleted messages, records and drafts.
         """
         if thread is None:
             scopes = self.backend.scopes(tenant)

@@ -1,7 +1,7 @@
-"""What an archive asks of the place where its values are kept.
+"""The methods that a store needs so that an archive can keep its values there.
 
-`Tables` are such a place in SQL, and `LangGraphStore` is one in any LangGraph store. A store of
-another kind extends `KeyValueStore`.
+`Tables` is such a store in SQL, and `LangGraphStore` is one in any LangGraph store. To write a
+store of another kind, extend `KeyValueStore`.
 """
 
 from __future__ import annotations
@@ -14,36 +14,37 @@ from conspectus.archive.values import ItemsByKind, Scope, SearchRow, ValueKind
 
 
 class SearchIndex(Protocol):
-    """The words of originals, as a search asks for them. Each passage has a number."""
+    """An index of the words in originals. Originals are split into passages with numbers."""
 
     def passages_holding(
         self, scope: Scope, words: Sequence[str]
     ) -> tuple[int, dict[str, set[int]]]:
-        """Return how many passages a history has, and for each word the numbers of those with it.
+        """Return the number of passages of a history, and the passages that have each word.
 
-        A word may also be the beginning of one, `word*`, or several that stand together.
+        A word can also be the beginning of words (`word*`), or several words in a row.
         """
 
     def rows_of(self, scope: Scope, keys: Sequence[str]) -> list[SearchRow]:
-        """Return what a search knows of originals, without those that are not there."""
+        """Return the rows of these originals; missing ones are left out."""
 
     def rows_holding(self, scope: Scope, numbers: Sequence[int]) -> list[SearchRow]:
-        """Return the same of the originals that have these passages."""
+        """Return the rows of the originals to which these passages belong."""
 
     def keys_named(self, scope: Scope, name: str) -> list[str]:
-        """Return the keys of the originals to which their caller gave this id."""
+        """Return the keys of the originals that have this id of their caller."""
 
 
 class ArchiveStore(ABC):
-    """Keeps the values of an archive: bytes by name, in a scope, as one of four kinds; and a head.
+    """A store for the values of an archive.
 
-    An archive calls it from several threads at once. Whatever a method raises reaches the caller
-    as an `ArchiveError`, and the conversation stays as it was.
+    A value is bytes with a name. It belongs to a scope, and is of one of four kinds. A scope also
+    has a head. An archive calls the methods from several threads at once. If a method raises an
+    error, the caller gets an `ArchiveError`, and the conversation does not change.
 
     Attributes:
-        ttl: seconds after which values expire; None if they never do.
-        may_hang: whether a call may take for ever, as those of a network may. Such calls are made
-            in threads that are left behind after the time-out of the archive.
+        ttl: seconds after which values expire; None if they never expire.
+        may_hang: whether a call may never return, such as a call over a network. Such a call is
+            made in a thread, which is abandoned after the archive's `timeout`.
     """
 
     ttl: float | None = None
@@ -51,17 +52,17 @@ class ArchiveStore(ABC):
 
     @abstractmethod
     def read(self, scope: Scope, kind: ValueKind, names: Sequence[str] | None) -> dict[str, bytes]:
-        """Return values by name, without those that are missing or expired.
+        """Return values by name. Missing and expired ones are left out.
 
-        Without `names` it returns all values of the kind in the scope.
+        If `names` is None, return all values of this kind in the scope.
         """
 
     @abstractmethod
     def head(self, scope: Scope) -> str | None:
-        """Return the head of a scope, which is the id of the record in force.
+        """Return the head of a scope: the id of the record in force.
 
-        It is empty if the history was taken back to its beginning, and None if it had no head yet,
-        or that has expired.
+        Return an empty text if the head was set to no record, because the history was rewound to
+        its beginning. Return None if the scope has no head, or its head has expired.
         """
 
     @abstractmethod
@@ -75,50 +76,52 @@ class ArchiveStore(ABC):
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
-        """Keep values and a new head: all of them, or none.
+        """Store values and a new head: all of them, or none.
 
         Args:
             scope: the history to which the values belong.
-            items: by kind. A value of a name that is there takes the place of the one before.
-            head: the id of the record in force from now on; empty for no record, None to leave it.
-            expected_head: the head of which the caller knows, empty for none. If there is another
-                one, and it is not `head`, nothing is written. None writes in any case.
-            durable: False if the values may be lost where the machine fails, though not where the
-                process does.
-            renewed: names of records that expire as late as values that are written now.
+            items: the values by kind. A value replaces an earlier one with the same name.
+            head: the id of the record in force from now on. An empty text sets the head to no
+                record; None does not change it.
+            expected_head: the head that the caller knows; empty if it knows of none. If the scope
+                has another head, and that is not `head`, write nothing. None: write in any case.
+            durable: False if the values may be lost when the machine fails. They must not be lost
+                when only the process ends.
+            renewed: names of records whose time to live begins again now.
 
         Returns:
-            The head after the call, empty for no record or if the scope has no head. If nothing was
-            written, that is the head of another writer.
+            The head after the call; empty if there is none. If nothing was written, it is the head
+            of another writer.
         """
 
     @abstractmethod
     def search_index(self, scope: Scope, keys: Collection[str]) -> SearchIndex:
-        """Return an index that has the words of these originals."""
+        """Return an index of the words in these originals."""
 
     @abstractmethod
     def scopes(self, tenant: str) -> list[Scope]:
-        """Return the scopes of a tenant into which something was written."""
+        """Return the scopes of a tenant that have values."""
 
     @abstractmethod
     def forget(self, scopes: Sequence[Scope]) -> int:
-        """Delete all values of some scopes, and the scopes.
+        """Delete these scopes with all their values.
 
-        Returns the number of deleted originals, records and drafts.
+        Returns:
+            The number of deleted originals, records and drafts.
         """
 
     def discard(self, scopes: Sequence[Scope]) -> int:
-        """Delete as `forget` does; what else reminds of the values may stay until the next one."""
+        """Delete as `forget` does, but traces of the values may stay until the next `forget`."""
         return self.forget(scopes)
 
     def sweep(self) -> None:
-        """Delete what has expired. A store that does so by itself has nothing to do here."""
+        """Delete expired values. A store that deletes them by itself need not implement this."""
         return
 
     def check(self) -> str:
-        """Return what is wrong with the store itself; empty if nothing is known to be."""
+        """Return what is wrong with the store itself; empty if no problem is known."""
         return ""
 
     def close(self) -> None:
-        """Give back what the store has opened for this archive."""
+        """Close what the store has opened for this archive."""
         return

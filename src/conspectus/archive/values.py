@@ -60,12 +60,15 @@ def label_hash(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One agent's own history: its tenant, the thread, and the session inside that.
+    """The name of one history: its tenant, its thread, and the session in the thread.
 
-    No name, however it is crafted, reaches the values of another history.
+    No name, even if it was made for that purpose, gives access to the values of another history.
 
     Attributes:
-        hashes: of tenant, thread and session. Stores use them in place of the names.
+        tenant: the owner of the conversation.
+        thread: the conversation.
+        session: one agent's own history in the conversation.
+        hashes: hashes of tenant, thread and session. Stores use them instead of the names.
 
     Raises:
         InputError: a name is not text.
@@ -82,10 +85,10 @@ class Scope:
 
 
 class StoredItem(NamedTuple):
-    """A value to keep. The last three fields serve the search, and are set for originals alone."""
+    """A value to store. The last three fields are for the search, and only originals have them."""
 
     key: str
-    """Its name within its scope and kind: a content hash, or the name of a remark."""
+    """The name of the value within its scope and kind: a hash, or the name of a remark."""
 
     body: bytes
     """The value, compressed; see `packed`."""
@@ -94,10 +97,10 @@ class StoredItem(NamedTuple):
     """The words of each passage of the text, for an index of words."""
 
     name: str = ""
-    """The id that the caller gave the message; empty for none."""
+    """The id that the caller gave the message; empty if it gave none."""
 
     about: str = ""
-    """What a search knows of the message beside its words; see `original_of`."""
+    """What a search needs to know about the message besides its words; see `original_of`."""
 
 
 SearchRow = tuple[str, int, int, int, str, str]
@@ -116,16 +119,16 @@ class Archived:
     """One original, read back from the archive.
 
     Attributes:
-        key: its content hash, under which it is stored.
-        id: the id that its caller gave it; one that is derived from the content if there was none.
-        cite: its name in summaries.
+        key: the hash under which it is stored.
+        id: the id that the caller gave it; without one, an id that is made from its content.
+        cite: the id that summaries cite.
         role: `user`, `assistant`, `tool` or `system`; `damaged` if it cannot be read.
-        name: its speaker, if it names one.
-        date: when it was written, as the caller wrote it.
+        name: the speaker, if the message names one.
+        date: when the message was written, in the caller's form.
         archived_at: when it was archived: ISO 8601, in UTC.
-        message: the message, equal to what was put.
-        text: what a person can read of it; of a damaged one, what to do.
-        lossless: False if secrets were taken out, or a part is only described.
+        message: the message, equal to the one that was archived.
+        text: the text of the message; if it is damaged, what to do.
+        lossless: False if secrets were removed, or if a part is only described.
         calls: the tool calls that it makes.
         answers: the ids of the tool calls that it answers.
     """

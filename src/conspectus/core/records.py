@@ -17,23 +17,34 @@ FORMAT = 1  # Version of the plain form; a reader refuses a newer one
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of summarising."""
+    """The cost of summarising: calls of models, and their tokens.
 
-    calls: int = 0  # calls of a model; the embedded summariser makes none
-    input_tokens: int = 0  # tokens sent, as reported by the model or else estimated
-    output_tokens: int = 0  # tokens received, likewise
-    cached_tokens: int = 0  # input tokens that came from a cache, as reported
-    reasoning_tokens: int = 0  # output tokens of reasoning, as reported
-    estimated_calls: int = 0  # successful calls whose tokens are an estimate
-    written_tokens: int = 0  # input tokens written to a cache, as reported
-    hour_tokens: int = 0  # those of `written_tokens` that were written for an hour
-    # the same by model, or by summariser if it names none; empty if unknown. Costs are compared
-    # without it
+    Attributes:
+        calls: number of calls of a model. The embedded summariser makes none.
+        input_tokens: tokens that were sent, as the model reports them, or an estimate.
+        output_tokens: tokens that were received, likewise.
+        cached_tokens: input tokens that the provider read from its cache, as reported.
+        reasoning_tokens: output tokens of reasoning, as reported.
+        estimated_calls: number of successful calls whose tokens are an estimate.
+        written_tokens: input tokens that the provider wrote to its cache, as reported.
+        hour_tokens: the part of `written_tokens` that the cache keeps for an hour.
+        models: the costs by the name of the model, or of the summariser if its model has no name;
+            empty if unknown. It is ignored when costs are compared.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated_calls: int = 0
+    written_tokens: int = 0
+    hour_tokens: int = 0
     models: Mapping[str, Cost] = field(default_factory=dict, compare=False)
 
     @property
     def tokens(self) -> int:
-        """Input and output together."""
+        """The sum of input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Cost) -> Cost:
@@ -59,7 +70,7 @@ class Cost:
         return replace(self, models={model: replace(self, models={})})
 
     def to_json(self) -> dict[str, Any]:
-        """Return the cost as plain data, without what is zero."""
+        """Return the cost as plain data, without numbers that are 0."""
         return dict(to_plain(self))
 
 
@@ -71,15 +82,15 @@ COUNTS = tuple(part.name for part in fields(Cost) if part.name != "models")
 class Draft:
     """A finished summary that is not committed yet."""
 
-    body: str  # the text of a summary message without its first line and its note
+    body: str  # the text of the summary message, without its first line and its note
     by: str  # name of the summariser
-    read: tuple[str, ...]  # keys of the originals that were read whole
+    read: tuple[str, ...]  # keys of the originals that the summariser read whole
     cost: Cost = field(default_factory=Cost)
-    tokens: int = 0  # size of the whole summary message, once measured
-    cut: int = 0  # as for `Record`
+    tokens: int = 0  # tokens of the whole summary message; 0 until it is measured
+    cut: int = 0  # as in `Record`
     notes: Mapping[str, Any] = field(default_factory=dict)  # the notes so far, as plain data
-    request_kind: str = ""  # as for `Record`
-    seconds: float = field(default=0.0, compare=False)  # time that it took to write
+    request_kind: str = ""  # as in `Record`
+    seconds: float = field(default=0.0, compare=False)  # how long writing took
 
     def to_json(self) -> dict[str, Any]:
         """Return the draft as plain JSON data."""
@@ -93,14 +104,14 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class RecordedClip:
-    """What a record says of one clip."""
+    """One clipped message, as a record describes it."""
 
-    key: str  # the original
-    # hash of the clipped text, by which it is recognised when it comes back, even with other
-    # ids; empty if no archive holds the original, as then no clip comes back
+    key: str  # of the original
+    # Hash of the clipped text. It identifies the clip when it comes back, even with another id. It
+    # is empty if the original is in no archive, because then no clip comes back.
     text_hash: str
-    limit: int  # as for `Clip`
-    # the words of the clip that say where its original is; empty for the archive
+    limit: int  # as in `Clip`
+    # The words in the clip that say where its original is; empty if it is in the archive.
     pointer: str = ""
 
 
@@ -118,45 +129,46 @@ class Record:
     """One finished compaction.
 
     Attributes:
-        id: hash of all that follows but its notes, its bill and the size after it; equal
+        id: a hash of all other attributes except `notes`, `bill` and `tokens_after`. Equal
             compactions have equal ids.
-        parent: the record before it; None for the first of a thread.
-        covers: keys of the originals that left the view, in order: the manifest.
-        clips: messages clipped from now on.
-        summary: body of the summary of all that the chain covers, also where it only clips; empty
-            as long as nothing has left.
-        notes: all notes so far, as plain data; empty for clips alone.
-        cause: the trigger or other reason for it.
-        tokens_before: size of the view before it.
-        tokens_after: size of the view after it.
-        messages_after: its length after it, in messages.
+        parent: the id of the record before it; None for the first record of a thread.
+        covers: keys of the originals that it evicted, in the order of the conversation.
+        clips: the messages that are clipped from this compaction on.
+        summary: the text of the summary of everything that was evicted so far, also if this
+            compaction only clips; empty if nothing was evicted so far.
+        notes: all notes so far, as plain data; empty if this compaction only clips.
+        cause: what caused the compaction, such as the trigger.
+        tokens_before: tokens of the view before the compaction.
+        tokens_after: tokens of the view after it.
+        messages_after: number of messages in the view after it.
         archived: whether the archive has confirmed the originals.
-        by: name of the summariser; empty for clips alone.
-        cost: calls and tokens that it took, those of tries that failed too.
-        redacted: secrets taken out of its originals, by kind.
-        cut: tokens known to be missing at the end of a summary that was longer than its room, or
-            that ended at a limit that was set for its model, then at least 1; 0 if it is whole.
-        order: keys in the order of the conversation: those that left, and those before the last of
-            them that stay and that no earlier record names; empty if none stays.
-        stayed: keys of what stayed behind the last that left, in order; by these a history is known
-            whose client sends its beginning no more.
-        clients_own: keys of those that left which the client had put in the place of others, such
-            as a summary of its own, and which it replaces.
-        request_kind: `"cached"` if the summary was asked for by an instruction after the agent's
-            last request, `"smallest"` by a request of its own; empty without one.
-        foreign: it covers a summary whose originals the archive does not hold, as of another
+        by: the name of the summariser; empty if this compaction only clips.
+        cost: calls and tokens of the summarisers, those of failed attempts included.
+        redacted: number of secrets that were removed from its originals, by kind.
+        cut: tokens that are known to be missing at the end of the summary, because it was too long
+            or ended at a limit of its model (then at least 1); 0 if it is complete.
+        order: keys in the order of the conversation: of the evicted messages, and of messages that
+            stay although they come before the last evicted one, unless an earlier record names
+            them; empty if there is no such message.
+        stayed: keys of the messages that stay after the last evicted one, in order. They identify
+            a history whose client no longer sends its beginning.
+        clients_own: keys of the evicted messages that the client had put in the place of others,
+            such as a summary of its own. The new summary replaces them.
+        request_kind: `"cached"` if the request for the summary was an instruction after the agent's
+            last request; `"smallest"` if it was a request of its own; empty if there was none.
+        foreign: whether it covers a summary whose originals are not in the archive: of another
             library, or of a time without an archive.
-        alternates: no model has answered two messages of the user in a row in this history, so that
-            views have none either.
-        joined: the messages of the user behind the summary, which become one message with it where
-            views have no two in a row: the size of each and, of several, what it holds beside.
-        corrections: the factor of the estimate by which its sizes were counted, by the family of
-            the tokenizer; empty for none.
-        tokens_since_model: tokens that had left the view before this compaction, and since the last
-            one for which a model wrote the summary.
-        messages_since_model: the same in messages.
-        bill: its costs beside tokens: `seconds` in all, those that the caller `waited`, and, with
-            known prices, `money` in US dollars. Records are compared without it.
+        alternates: whether user messages that follow each other are joined in views, because no
+            model has answered two of them in a row in this history.
+        joined: if such messages are joined: the user messages that became one message with the
+            summary. It has the size of each and, if there are several, what else they contained.
+        corrections: the factors by which its estimates were corrected, by family of tokenizers;
+            empty if there were none.
+        tokens_since_model: tokens that were evicted since the last compaction for which a model
+            wrote the summary, and before this one.
+        messages_since_model: number of messages that were evicted in that time.
+        bill: other costs: `seconds` in total, the seconds that the caller `waited`, and `money` in
+            US dollars if all prices are known. It is ignored when records are compared.
     """
 
     id: str
@@ -193,28 +205,28 @@ class Record:
 
     @property
     def notes_number(self) -> str:
-        """Six digits in the summary message that tell branches apart.
+        """Six digits in the summary message, by which branches are distinguished.
 
-        They come from the covered keys, so they are known before the summary is.
+        They are made from the covered keys, so they are known before the summary is written.
         """
         return notes_number_of(self.parent, self.covers, [clip.key for clip in self.clips])
 
     @property
     def name_in_history(self) -> str:
-        """The number and the summary, by which a returning history names the record."""
+        """The number and the summary. They identify the record if its summary comes back."""
         return f"{self.notes_number}\n{self.summary}"
 
     @property
     def size_after(self) -> Size:
-        """The size of the view after it."""
+        """The size of the view after the compaction."""
         return Size(self.tokens_after, self.messages_after)
 
     @classmethod
     def make(cls, **parts: Any) -> Record:
-        """Make a record with the id that its parts give it.
+        """Make a record, with the id that is the hash of its parts.
 
-        The notes are left out of it, as the summary stands for them; and the size after it, as the
-        summary message that is measured bears the id.
+        The hash leaves out the notes, because the summary is made of them, and the size after the
+        compaction, because the summary message that is measured has the id in it.
         """
         empty = {"notes": {}, "bill": {}, "tokens_after": 0}
         bare = cls(id="", **{**parts, **{name: empty[name] for name in _LEFT_OUT}})
@@ -227,13 +239,13 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
-        """Read a record that `to_json` wrote, without parts that a newer version added.
+        """Read a record that `to_json` wrote. Parts that a newer version added are ignored.
 
         So workers of two versions can serve one thread.
 
         Raises:
-            ValueError: it was written in a newer format, or is no record.
-            TypeError: a part of it is missing, or of another type.
+            ValueError: it was written in a newer format, or is not a record.
+            TypeError: a part is missing, or has the wrong type.
         """
         if data.get("v") != FORMAT:
             raise ValueError(f"record format {data.get('v')!r} is not {FORMAT}")

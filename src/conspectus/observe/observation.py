@@ -29,9 +29,10 @@ T = TypeVar("T")
 
 
 Listener = Callable[[Event], object]
-"""Called with each event at its end, on the thread where it happened. One that raises changes
-nothing. If it has a method `begin`, that is called with the event as known at its beginning, and
-returns what is called at the end instead; so spans are made."""
+"""A function that is called with each event at its end, in the thread where it happened. If it
+raises an error, nothing else changes. If it has a method `begin`, that is called when the work
+begins, with the event as far as it is known. It returns the function to call at the end; spans are
+made in this way."""
 
 _listeners: tuple[Listener, ...] = ()
 _failed: set[tuple[int, str]] = set()
@@ -40,7 +41,7 @@ _around: ContextVar[Observation | None] = ContextVar("conspectus work", default=
 
 
 def listen(listener: Listener) -> None:
-    """Add a listener for all events of this process, once.
+    """Add a listener for all events of this process. Adding it twice has no further effect.
 
     Raises:
         PolicyError: it cannot be called with an event.
@@ -51,7 +52,7 @@ def listen(listener: Listener) -> None:
 
 
 def unlisten(listener: Listener) -> None:
-    """Remove a listener, if it is there."""
+    """Remove a listener that `listen` has added."""
     global _listeners
     _listeners = tuple(other for other in _listeners if other != listener)
 
@@ -75,7 +76,7 @@ def listeners_of(setting: object) -> tuple[Listener, ...]:
 
 
 def listening() -> bool:
-    """Return whether there are listeners here and now."""
+    """Return whether any listener gets the events of the current work."""
     return bool(_listeners or _context.get())
 
 
@@ -100,7 +101,7 @@ def _reset(variable: ContextVar[Any], token: Token[Any]) -> None:
 
 
 def emit(kind: str, scope: Any = None, /, **facts: Any) -> None:
-    """Tell the listeners of an event that has no length."""
+    """Pass an event that took no time to the listeners."""
     Observation(kind, scope, **facts).end({})
 
 

@@ -77,17 +77,18 @@ METRICS = {
 
 
 class OpenTelemetry:
-    """A listener that makes spans and metrics, by the global providers unless others are given.
+    """A listener that makes spans and metrics of OpenTelemetry.
 
     Args:
-        tracer_provider: makes the spans. Default: the global one.
-        meter_provider: makes the metrics. Default: the global one.
-        thread: `"hashed"` puts hashes of tenant, thread and session into spans, `"plain"` their
-            names.
-        error_messages: put texts of errors into spans. Providers quote requests in them.
+        tracer_provider: makes the spans. Default: the global provider.
+        meter_provider: makes the metrics. Default: the global provider.
+        thread: `"hashed"` puts hashes of tenant, thread and session into spans; `"plain"` puts
+            their names into spans.
+        error_messages: whether spans get the texts of errors. Providers quote requests in such
+            texts.
 
     Raises:
-        ImportError: OpenTelemetry is not installed; names the extra.
+        ImportError: OpenTelemetry is not installed. The error names the extra.
 
     Example:
         >>> from conspectus.observe import listen, unlisten

@@ -20,17 +20,17 @@ _prices: Mapping[str, Price] = {}
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Prices of a model for a million tokens, in US dollars.
+    """The prices of a model, in US dollars for a million tokens.
 
     Attributes:
-        input: tokens that are sent.
-        output: tokens that come back.
-        cached: input that the provider reads from its cache. Default: as `input`.
-        written: input that it writes to its cache. Default: as `input`.
-        written_hour: input that it keeps there for an hour. Default: as `written`.
+        input: price of tokens that are sent.
+        output: price of tokens that are received.
+        cached: price of input that the provider reads from its cache. Default: `input`.
+        written: price of input that the provider writes to its cache. Default: `input`.
+        written_hour: price of input that the cache keeps for an hour. Default: `written`.
 
     Raises:
-        PolicyError: a price is no number of at least 0.
+        PolicyError: a price is not a number of at least 0.
 
     Example:
         >>> Price(2.0, 8.0, cached=0.5).of(Cost(1, 1_000_000, cached_tokens=400_000))
@@ -76,10 +76,10 @@ def _cache_tokens(cost: Cost) -> tuple[int, int, int]:
 
 
 def set_prices(prices: Mapping[str, Price] | None) -> None:
-    """Set your own prices of models for this process, by the name of the model; None for none.
+    """Set your own prices for this process, by the name of the model. None removes them.
 
-    Models without one are looked up in `genai-prices`, where that is installed. A model whose price
-    is not known at all is logged once, and named no money.
+    Other prices come from the package `genai-prices`, if it is installed. If a price is unknown,
+    the log says so once for each model, and costs have no `money`.
 
     Raises:
         PolicyError: it is not a mapping from names to `Price`.
