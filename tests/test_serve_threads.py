@@ -17,6 +17,7 @@ from conspectus.tokens import TokenMeter
 from conspectus_serve import threads
 from conspectus_serve.fingerprints import fingerprint_history
 from conspectus_serve.health import ArchiveHealth
+from conspectus_serve.joining import Dropped
 from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.originals import OriginalMessages
 from conspectus_serve.recall import RecallForRequests, search_originals
@@ -214,7 +215,7 @@ def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_old
         for sent in (history, history[3:]):
             history_sent = fingerprint_history(sent, "chat", TokenMeter())
             restored = originals.restore(scope, "", history_sent, history_sent.fingerprints)
-            originals.remember(scope, restored.fingerprints, restored.messages)
+            originals.remember(scope, restored.fingerprints, restored.messages, Dropped())
             assert restored.messages == restored.shortened == sent
 
 

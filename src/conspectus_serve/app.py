@@ -20,6 +20,7 @@ from conspectus.config import SummarizationConfig
 from conspectus_serve.entrance import Entrance, TenantSecret, secret_beside
 from conspectus_serve.exchange import ClientRequest, Exchange, ReadRequest
 from conspectus_serve.fitting import RequestFitter
+from conspectus_serve.headers import RawHeaders, own_headers, to_client, to_upstream
 from conspectus_serve.held import OUR_MARK
 from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.models import window_in
@@ -40,15 +41,8 @@ from conspectus_serve.protocols import (
 from conspectus_serve.reading import LARGE_BODY, RequestReader
 from conspectus_serve.resources import Resources
 from conspectus_serve.settings import ServeSettings
-from conspectus_serve.upstream import (
-    ENDED_STATUSES,
-    RawHeaders,
-    Upstream,
-    UpstreamAnswer,
-    own_headers,
-    to_client,
-    to_upstream,
-)
+from conspectus_serve.upstream import Upstream
+from conspectus_serve.upstream_answer import ENDED_STATUSES, UpstreamAnswer
 from conspectus_serve.work import WORKER_THREADS, OneComputation, WorkerProcess
 
 logger = logging.getLogger("conspectus.serve")

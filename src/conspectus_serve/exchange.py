@@ -17,12 +17,12 @@ from conspectus.engine.engine import Engine
 from conspectus.engine.result import CompactionResult
 from conspectus.langchain.overflow import RefusedRequests
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory
+from conspectus_serve.headers import RawHeaders, own_headers
 from conspectus_serve.held import Held
+from conspectus_serve.joining import Dropped
 from conspectus_serve.models import EngineKey, Learned
-from conspectus_serve.originals import Dropped
 from conspectus_serve.protocols import Route
 from conspectus_serve.threads import ThreadMatch
-from conspectus_serve.upstream import RawHeaders, own_headers
 from conspectus_serve.withdrawn import Withdrawal
 
 NOT_UNDERSTOOD = "a message was not understood; the request is sent on as it came"

@@ -25,15 +25,15 @@ from conspectus_serve.exchange import (
     Sending,
 )
 from conspectus_serve.held import Held, compaction_answer
+from conspectus_serve.joining import Dropped
 from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.models import form_asked_for, in_forms
 from conspectus_serve.numbers import to_json
-from conspectus_serve.originals import Dropped
 from conspectus_serve.protocols import TOO_LONG, Refusal
 from conspectus_serve.recall import RecallForRequests
 from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.sent_view import not_covered, view_to_send
-from conspectus_serve.upstream import RefusedByUpstream
+from conspectus_serve.upstream_answer import RefusedByUpstream
 from conspectus_serve.work import OneComputation
 
 logger = logging.getLogger("conspectus.serve")

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from conspectus.messages import read_messages
+from conspectus_serve.continuation import TAIL_LENGTH
 from conspectus_serve.entrance import add_tenant
 from conspectus_serve.exchange import ClientRequest, Conversation, ReadRequest, Sending
 from conspectus_serve.held import Held
+from conspectus_serve.joining import Dropped
 from conspectus_serve.models import LEAST_WINDOW, SILENT_CUT_SHARE
-from conspectus_serve.originals import Dropped
 from conspectus_serve.protocols import RESPONSES
 from conspectus_serve.resources import Resources
-from conspectus_serve.threads import TAIL_LENGTH
 
 
 class ExchangeKeeper:

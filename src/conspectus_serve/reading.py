@@ -30,8 +30,9 @@ from conspectus_serve.fingerprints import (
     fingerprint_history,
 )
 from conspectus_serve.held import Held, without_trigger
+from conspectus_serve.joining import Dropped, Joined
 from conspectus_serve.models import NO_WINDOW, EngineKey
-from conspectus_serve.originals import Dropped, Joined, Restored
+from conspectus_serve.originals import Restored
 from conspectus_serve.protocols import RESPONSES, Refusal
 from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.threads import ThreadMatch, hint_of, scope_of

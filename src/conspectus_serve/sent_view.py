@@ -8,7 +8,7 @@ from operator import is_
 from typing import Any
 
 from conspectus_serve.exchange import Conversation
-from conspectus_serve.originals import Dropped
+from conspectus_serve.joining import Dropped
 from conspectus_serve.work import CompactedView
 
 

@@ -1,10 +1,9 @@
 """Find the thread of a history that its client does not name.
 
-A history continues a thread if it holds the thread's last answer and most of what was said before,
-or what was said just before and at the beginning; otherwise it begins a new thread. If it has left
-a known thread, the compactions that still fit are copied into the new one, so that nothing is
-summarised twice. Where a client names its session, and sends a history of its own making there,
-such as one that it has compacted itself, the new thread is a session inside the known one.
+A history that continues no known thread begins a new one. If it has left a known thread, the
+compactions that still fit are copied into the new one, so that nothing is summarised twice. Where a
+client names its session, and sends a history of its own making there, such as one that it has
+compacted itself, the new thread is a session inside the known one.
 """
 
 from __future__ import annotations
@@ -14,20 +13,18 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
-from conspectus.engine.begun_later import joint_of
 from conspectus.errors import ArchiveError
+from conspectus_serve.continuation import ThreadProgress, continues_thread, holds_end_of_thread
 from conspectus_serve.fingerprints import (
-    Fingerprint,
     FingerprintedHistory,
     is_random,
-    without_number,
 )
 from conspectus_serve.health import ArchiveHealth
 
@@ -39,23 +36,7 @@ NEAREST_KEYS = 3  # answers that nearly always suffice, looked up before all oth
 REMEMBERED_ANSWERS = 4_096  # whose threads are known without the archive
 MOST_UNWRITTEN = 16_384  # newest rows that wait for an archive that takes none
 MOST_THREADS_OF_ANSWER = 4  # newest threads that an answer is known to be of
-TAIL_LENGTH = 48  # newest talk messages of a thread that are kept to compare histories with
 
-LEAST_COMMON_SHARE = 0.75
-"""Share of a thread's tail, from where both have something in common, that a history must hold."""
-
-LEAST_COMMON_SHARE_WITH_HINT = 0.5  # the same, if the client names the thread's session
-
-SUFFICIENT_END = 4
-"""Newest messages of a thread that suffice, whatever its client drops or clears before them."""
-
-LEAST_SHARED_MESSAGES = 4
-"""Messages that a history must share with the end of a thread whose beginning it does not hold."""
-
-LEAST_SHARED_CHARACTERS = 400
-"""Characters of JSON that these messages must have, so that no greeting joins conversations."""
-
-MANY_SHARED_MESSAGES = 8  # so many suffice, however short they are
 
 WEAK_HINT = "~"
 """Before a hint that may stand for many conversations, such as a cache key that is no random id."""
@@ -80,29 +61,6 @@ class ThreadMatch:
     tail: Sequence[str] = ()  # names of what had been said there at its last request
     left_thread: str = ""  # the compacted thread that the history has left
     continues: bool = False  # the history holds what had been said in the thread last
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadProgress:
-    """How far a thread had come at its last request, as it is kept in the archive."""
-
-    head: str  # id of the record in force; empty for none
-    tail: list[str]  # names of the newest talk, up to the last answer; never empty
-    first: str  # name of the first talk
-    hint: str  # the client's name of its session; empty for none
-
-    @classmethod
-    def of(cls, history: FingerprintedHistory, head: str, hint: str) -> ThreadProgress:
-        tail = list(history.answered_names[-TAIL_LENGTH:])
-        return cls(head, tail, history.compared_names[0], hint)
-
-    @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> ThreadProgress:
-        return cls(row["head"], row["tail"], row["first"], row["hint"])
-
-    def row(self) -> dict[str, Any]:
-        """Return what the archive keeps."""
-        return {"head": self.head, "tail": self.tail, "first": self.first, "hint": self.hint}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +131,7 @@ class ThreadIndex:
         if row is None:
             return ThreadMatch(thread, head)
         progress = ThreadProgress.of_row(row)
-        continues = _continues(history, progress, "") or _slides(
+        continues = continues_thread(history, progress, "") or holds_end_of_thread(
             history, progress, "", least_shared=1
         )
         return ThreadMatch(thread, head, progress.tail, continues=continues)
@@ -307,11 +265,11 @@ def _threads_of(
     """
     remembered = [thread for thread in group if thread in progress]  # the others were forgotten
     for thread in remembered:
-        if _continues(history, progress[thread], hint):
+        if continues_thread(history, progress[thread], hint):
             return [thread]
     by_first: dict[str, str] = {}
     for thread in remembered:
-        if _slides(history, progress[thread], hint):
+        if holds_end_of_thread(history, progress[thread], hint):
             by_first.setdefault(progress[thread].first, thread)
     return list(by_first.values())
 
@@ -347,94 +305,6 @@ def scope_of(tenant: str, thread: str) -> Scope:
     """Return the scope of a thread by its name, or of a session by `THREAD/SESSION`."""
     session = _SESSION_IN_THREAD.fullmatch(thread)
     return Scope(tenant, *session.groups()) if session else Scope(tenant, thread)
-
-
-def _continues(history: FingerprintedHistory, progress: ThreadProgress, hint: str) -> bool:
-    """Return whether a history continues a thread, also if its client changed much before."""
-    tail = progress.tail
-    names = history.compared_names
-    if tail[-1] not in names:
-        return False
-    end = _index_behind_last(names, tail[-1])
-    is_whole_tail = names[max(0, end - len(tail)) : end] == tail
-    if is_whole_tail and len(tail) in (end, TAIL_LENGTH):
-        return True
-    if hint and progress.hint not in ("", hint):
-        return False
-    has_same_hint = bool(hint and progress.hint)
-    if not (has_same_hint or _shares_what_is_unique(history, progress)):
-        return False
-    known_names = frozenset(names)
-    is_common = [name in known_names for name in tail]
-    possible = len(tail) - is_common.index(True)  # from the first message in common on
-    share = LEAST_COMMON_SHARE_WITH_HINT if has_same_hint else LEAST_COMMON_SHARE
-    if sum(is_common) >= max(2, share * possible):
-        return True
-    return names[max(0, end - SUFFICIENT_END) : end] == tail[-SUFFICIENT_END:]
-
-
-def _shares_what_is_unique(history: FingerprintedHistory, progress: ThreadProgress) -> bool:
-    """Return whether history and thread begin alike, or have the random id of a call in common."""
-    if history.compared_names[0] == progress.first:
-        return True
-    tail = frozenset(progress.tail)
-    return any(
-        fingerprint.is_talk and fingerprint.has_unique_ids and fingerprint.name in tail
-        for fingerprint in history.fingerprints
-    )
-
-
-def _slides(
-    history: FingerprintedHistory,
-    progress: ThreadProgress,
-    hint: str,
-    least_shared: int = LEAST_SHARED_MESSAGES,
-) -> bool:
-    """Return whether a history holds the end of a thread, of whose beginning it has less.
-
-    So it is with clients that send their newest messages only. What both share must hold an answer
-    of the model, and be too long to be said in two conversations, such as a greeting.
-    """
-    if hint and progress.hint not in ("", hint):
-        return False
-    talk = [fingerprint for fingerprint in history.fingerprints if fingerprint.is_talk]
-    if len(talk) != len(history.compared_names):  # a history without talk
-        return False
-    shared = _shared_with_end(progress.tail, talk)
-    return (
-        len(shared) >= least_shared
-        and any(fingerprint.by_model for fingerprint in shared)
-        and (least_shared == 1 or _is_much(shared))
-    )
-
-
-def _is_much(shared: Sequence[Fingerprint]) -> bool:
-    """Return whether messages are too many or too long to be said in two conversations."""
-    characters = sum(fingerprint.characters for fingerprint in shared)
-    return characters >= LEAST_SHARED_CHARACTERS or len(shared) >= MANY_SHARED_MESSAGES
-
-
-def _shared_with_end(tail: Iterable[str], talk: list[Fingerprint]) -> list[Fingerprint]:
-    """Return the messages of a history that are the end of a thread, up to its last one."""
-    # The numbers of equal messages change where a client drops its beginning.
-    tail_names = list(map(without_number, tail))
-    names = [without_number(fingerprint.name) for fingerprint in talk]
-    joint = joint_of(tail_names, names, reaching=len(tail_names))
-    if joint is not None:
-        start, start_in_tail = joint
-        return talk[start : start + len(tail_names) - start_in_tail]
-    if len(tail_names) < TAIL_LENGTH:
-        return []
-    # The thread is longer than its tail, and the history may hold more of it than that.
-    for end in range(len(names), TAIL_LENGTH - 1, -1):
-        is_candidate = names[end - 1] == tail_names[-1]  # which spares most comparisons
-        if is_candidate and names[end - TAIL_LENGTH : end] == tail_names:
-            return talk[end - TAIL_LENGTH : end]
-    return []
-
-
-def _index_behind_last(names: Sequence[str], name: str) -> int:
-    return len(names) - names[::-1].index(name)
 
 
 def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:

@@ -1,0 +1,58 @@
+"""Which headers go to the upstream, and which to the client; write the endpoint's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+OWN_PREFIX = b"x-conspectus-"  # of own headers: none goes to the upstream or comes from it
+LONGEST_OWN_HEADER = 500  # characters
+
+HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
+    b" transfer-encoding upgrade".split()
+)
+"""Headers of one connection alone (RFC 9110, 7.6.1), and the old `proxy-connection`."""
+
+REPLACED = frozenset((b"host", b"content-length", b"expect", b"accept-encoding"))
+"""Headers of a client that are replaced; answers are read on the way, so they come plain."""
+
+_NOT_IN_HEADERS = re.compile(r"[^ -~]")
+
+
+def to_upstream(
+    headers: Iterable[tuple[bytes, bytes]], without: Iterable[bytes] = ()
+) -> RawHeaders:
+    """Return the headers of a request that go on to the upstream, `without` some of them."""
+    kept = _without(list(headers), HOP_BY_HOP | REPLACED | set(without))
+    return [*kept, (b"accept-encoding", b"identity")]
+
+
+def to_client(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
+    """Return the headers of an answer that go on to the client."""
+    return _without([(name.lower(), value) for name, value in headers], HOP_BY_HOP)
+
+
+def _without(headers: RawHeaders, names: frozenset[bytes]) -> RawHeaders:
+    """Return headers without some, without those of this connection, and without our own."""
+    listed = b",".join(value for name, value in headers if name.lower() == b"connection")
+    left_out = names | {name.strip().lower() for name in listed.split(b",")}
+    return [
+        (name, value)
+        for name, value in headers
+        if name.lower() not in left_out and not name.lower().startswith(OWN_PREFIX)
+    ]
+
+
+def own_headers(**values: object) -> RawHeaders:
+    """Write the endpoint's own headers, without those that have no value."""
+    headers: RawHeaders = []
+    for name, value in values.items():
+        if value in ("", None):
+            continue
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        printable = _NOT_IN_HEADERS.sub("?", text[:LONGEST_OWN_HEADER])
+        headers.append((OWN_PREFIX + name.replace("_", "-").encode(), printable.encode()))
+    return headers
