@@ -13,7 +13,7 @@ from tables import KINDS, Row, cpu, prose
 
 from conspectus.archive.passages import original_of
 from conspectus.messages import read_messages
-from conspectus.messages.framing import is_recalled_text, summary_name, summary_text
+from conspectus.messages.framing import is_recalled_text, record_label, summary_text
 from conspectus.messages.harmless import as_notes
 from conspectus.messages.message import sendable
 from conspectus.messages.shortening import clip
@@ -70,7 +70,7 @@ def take_notes(text: str) -> None:
 def frame(text: str) -> None:
     """Make a text harmless, and look for our own marks in it."""
     is_recalled_text(text)
-    summary_name(summary_text(as_notes(sendable(text)), archived=True))
+    record_label(summary_text(as_notes(sendable(text)), archived=True))
 
 
 def measure(text: str) -> None:

@@ -198,8 +198,8 @@ PINNED = Item("k", "tool", 1, answers=("2",), pinned=True)
 THOUGHT = [
     user_item(),
     assistant_item(),
-    replace(assistant_item("1"), continues_answer=True),
-    replace(assistant_item("2"), continues_answer=True),
+    replace(assistant_item("1"), continues_reply=True),
+    replace(assistant_item("2"), continues_reply=True),
 ]
 PROGRAM = [
     user_item(),

@@ -76,7 +76,7 @@ def open_agent(folder: Path, agents_model: Model | None = None, **changes: Any) 
     return LeadAgent(write_config(folder, **changes), model=agents_model or new_model())
 
 
-def newest_request(agents_model: Any) -> list[Any]:
+def newest_user_message(agents_model: Any) -> list[Any]:
     """The newest request with tools."""
     return next(list(c.messages) for c in reversed(agents_model.calls) if c.options.get("tools"))
 
@@ -150,13 +150,13 @@ def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path, caplog):
     with open_agent(tmp_path, agents_model := new_model(), trigger=200) as agent:
         for n in range(4):
             agent.turn("t", f"write workspace/{n}.txt: hello")
-        assert not any(map(is_summary_message, newest_request(agents_model)))
+        assert not any(map(is_summary_message, newest_user_message(agents_model)))
         write_config(tmp_path, trigger="many")
         agent.turn("t", "list")
         assert "the configuration in force is kept" in caplog.text
-        assert not any(map(is_summary_message, newest_request(agents_model)))
+        assert not any(map(is_summary_message, newest_user_message(agents_model)))
         write_config(tmp_path, trigger=6)
         reply = agent.turn("t", "list workspace")
-        assert any(map(is_summary_message, newest_request(agents_model)))
+        assert any(map(is_summary_message, newest_user_message(agents_model)))
         assert "3.txt" in reply["answer"]
         assert reply["title"] == "write workspace/0.txt: hello"

@@ -24,7 +24,7 @@ from compactor_support import (
 from conspectus import Archive, Compactor
 from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.recalled import recalled_message, with_recalled
-from conspectus.messages.shortening import clip
+from conspectus.messages.shortening import clip_message
 from conspectus.tokens import TokenMeter
 from histories import assistant, histories, talk, tool_result, user
 from providers import anthropic, bedrock, google, openai
@@ -235,7 +235,7 @@ LONG = "word " * 3_000
 
 def clipped(message: Any, limit: int = 1) -> Any:
     [entry] = read_messages([message])
-    return clip(entry, limit, METER.message)
+    return clip_message(entry, limit, METER.message)
 
 
 def block_of(message: Any) -> Any:

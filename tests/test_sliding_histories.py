@@ -165,9 +165,9 @@ def test_a_caller_that_drops_all_that_was_in_view_goes_on():
 
 def test_a_window_that_begins_with_the_last_kept_message_is_compacted_once():
     compactor = Compactor(archive="memory:", trigger=("messages", 100), keep=("messages", 1))
-    *covered, newest_request = [*history(range(6)), user("Now the harbour. " + "Why? " * 40)]
-    compactor.compact([*covered, newest_request], thread_id="t", force=True)
-    later = [newest_request, assistant("It is done."), *history([7])]
+    *covered, newest_user_message = [*history(range(6)), user("Now the harbour. " + "Why? " * 40)]
+    compactor.compact([*covered, newest_user_message], thread_id="t", force=True)
+    later = [newest_user_message, assistant("It is done."), *history([7])]
     compactor.compact([*covered, *later, user("Go on.")], thread_id="t")
     sent = [*later, *history([8, 9]), user("And now?")]
     result = compactor.compact(sent, thread_id="t", force=True)

@@ -20,7 +20,7 @@ from conspectus.engine.building import predicate
 from conspectus.engine.engine import Engine
 from conspectus.engine.settings import Settings
 from conspectus.errors import PolicyError
-from conspectus.messages.alternation import AlternateRoles, alternates, alternating
+from conspectus.messages.alternation import AlternateRoles, alternating, joins_by_setting
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.refusals import THOUGHTS_REFUSED, refuses_roles
 from conspectus.messages.thoughts import without_stale_thoughts
@@ -164,13 +164,13 @@ class Models:
 
     def learned(self, tenant: str, model: str) -> Learned:
         """Return what is to be remembered of a model."""
-        joins = alternates(self.alternate_roles, model)
+        joins = joins_by_setting(self.alternate_roles, model)
         forms = {"roles"} if joins else set[str]()
         return self._learned.get_or_make((tenant, model), lambda: Learned(forms=forms))
 
     def forms(self, model: str, learned: Learned, history_alternates: bool) -> set[str]:
         """Return the forms of a compacted request: what was learned, and what a history shows."""
-        is_undecided = alternates(self.alternate_roles, model) is None
+        is_undecided = joins_by_setting(self.alternate_roles, model) is None
         if history_alternates and is_undecided:
             return {*learned.forms, "roles"}
         return learned.forms
@@ -256,7 +256,9 @@ class Models:
             max_tokens = self._config.max_summary_tokens or max_notes
             settings = replace(settings, keep=("messages", 1), max_summary_tokens=max_tokens)
         engine = Engine.build(settings, settings.policy(), self.meter(model))
-        return replace(engine, alternate=False)  # messages are joined where the request is written
+        return replace(
+            engine, joins_by_setting=False
+        )  # messages are joined where the request is written
 
     def _is_pinned(self, message: Any) -> bool:
         if isinstance(message, UnknownMessage):

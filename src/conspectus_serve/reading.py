@@ -190,8 +190,6 @@ class RequestReader:
         copied_from = None
         if match.left_thread:
             copied_from = self._record_to_copy(source, restored)
-            if copied_from is not None:
-                match = replace(match, head="copied")
         conversation = Conversation(
             fingerprinted=fingerprinted,
             sent=_with_results_known_again(read.history, joined.fingerprints, restored),
@@ -208,6 +206,7 @@ class RequestReader:
             measured=measured,
             is_due=(
                 bool(match.head)
+                or copied_from is not None
                 or read.asks_for_compaction
                 or not _is_quiet(read.history, measured, scope, joined.dropped)
             ),

@@ -57,7 +57,7 @@ class ThreadMatch:
     """The thread of a history."""
 
     thread: str
-    head: str = ""  # id of the record in force, as far as is known
+    head: str = ""  # id of the record in force, as far as is known; empty for none
     tail: Sequence[str] = ()  # names of what had been said there at its last request
     left_thread: str = ""  # the compacted thread that the history has left
     continues: bool = False  # the history holds what had been said in the thread last

@@ -327,7 +327,7 @@ class Archive:
         followers = [*siblings, record.id][-MAX_BRANCHES:]
         links: dict[str, str | list[str]] = {f"{RECORDS_AFTER} {record.parent}": followers}
         if record.summary:
-            links[f"{RECORD_OF_SUMMARY} {record.name_in_history}"] = record.id
+            links[f"{RECORD_OF_SUMMARY} {record.label_in_history}"] = record.id
         return [StoredItem(label_hash(name), packed({"id": ids})) for name, ids in links.items()]
 
     def chain(self, scope: Scope) -> Chain:
@@ -399,8 +399,8 @@ class Archive:
         self._chains.put((scope, chain[-1].id), (newest_body, chain))
         return chain
 
-    def chain_named(self, scope: Scope, name: str) -> Chain:
-        """Return the chain whose newest record has this name (`Record.name_in_history`)."""
+    def chain_labelled(self, scope: Scope, name: str) -> Chain:
+        """Return the chain whose newest record has this label (`Record.label_in_history`)."""
         remark = self.read_remarks(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
         head = remark.get("id")
         return self.chain_at(scope, head) if isinstance(head, str) else ()

@@ -21,7 +21,7 @@ from conspectus.core.policy import names_embedded
 from conspectus.engine import CompactionResult, Compactor
 from conspectus.engine.settings import CompactorSettings
 from conspectus.errors import InputError
-from conspectus.messages.alternation import AlternateRoles, alternates
+from conspectus.messages.alternation import AlternateRoles, joins_by_setting
 from conspectus.model import windows
 from conspectus.transcripts import mend, read_history, write_history
 
@@ -163,7 +163,7 @@ def compact(
 
 def _roles_for(model: str | None, setting: str) -> str:
     """Return `alternate_roles`: a file's model of an unknown tokenizer still tells by its name."""
-    by_name = alternates(cast("AlternateRoles", setting), model or "")
+    by_name = joins_by_setting(cast("AlternateRoles", setting), model or "")
     return "on" if by_name else setting
 
 

@@ -26,7 +26,7 @@ from conspectus.engine.settings import KEEP
 from conspectus.errors import ConfigError, SummaryError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 from conspectus.langchain.agent_step import AgentStep
-from conspectus.messages.alternation import alternates
+from conspectus.messages.alternation import joins_by_setting
 from conspectus.observe import log
 
 DEERFLOWS = "deerflow.agents.middlewares.summarization_middleware"
@@ -136,7 +136,7 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
             "before_summarization": list(before_summarization or ()) or None,
             "tenant": user_of_deerflow,
         }
-        if alternates(config.alternate_roles, named(arguments["model"])) is None:
+        if joins_by_setting(config.alternate_roles, named(arguments["model"])) is None:
             # DeerFlow's own middleware puts messages of the user in a row into each request.
             arguments["alternate_roles"] = "off"
         super().__init__(**(arguments | settings))

@@ -19,13 +19,13 @@ class Exchanges:
     # for each item, the first one of the part between two such cuts that it is in; its own
     # index for an orphan and a late result
     group: tuple[int, ...]
-    pending: frozenset[int]  # groups with an unanswered call
-    # items that are shown whole or not at all: instructions, and the agent's newest answer if
-    # it makes such a call, which may yet be carried out with all of its arguments
-    whole: frozenset[int]
+    pending: frozenset[int]  # groups with a call that has no result
+    # items that are never clipped: instructions, and the agent's newest reply if it makes a call
+    # without a result, which may yet be carried out with all of its arguments
+    unclippable: frozenset[int]
     orphans: frozenset[int]  # results without a call before them; a provider rejects them
-    # the place of each second result of a call, once the agent has spoken again: the place of its
-    # call
+    # for the place of a second result that came after the agent had spoken again: the place of
+    # its call
     late_results: dict[int, int]
 
 
@@ -45,48 +45,52 @@ def match_calls(items: Sequence[Item]) -> Exchanges:
     parts = _begins_of_parts(cuts, matching.earliest_tied)
     alone = matching.orphans | matching.late_results.keys()
     group = tuple(at if at in alone else begin for at, begin in enumerate(parts))
-    open_calls = matching.with_open_calls()
+    open_calls = matching.replies_replies_with_open_calls()
     return Exchanges(
         cuts=cuts,
         group=group,
         pending=frozenset(group[at] for at in open_calls),
-        whole=_shown_whole(items, matching, open_calls),
+        unclippable=_unclippable_items(items, matching, open_calls),
         orphans=frozenset(matching.orphans),
         late_results=matching.late_results,
     )
 
 
 class _Matching:
-    """The calls and results of a history, matched message by message."""
+    """The calls and results of a history, matched message by message.
+
+    A reply is what the agent says in one turn: one message, or several that continue each other.
+    A call is known by the place where its reply begins.
+    """
 
     def __init__(self) -> None:
-        # for each message, where the answer begins that it is a part of
-        self.begins: list[int] = []
+        # for each message, where the reply begins that it is a part of
+        self.reply_begins: list[int] = []
         # for each message, the earliest one from which it must not be parted
         self.earliest_tied: list[int] = []
-        # where the answer begins that makes a call, by its id: the newest of several
+        # where the reply begins that makes a call, by the call's id: the newest of several
         self.caller: dict[str, int] = {}
-        # calls that wait for a result, by the same place
+        # the ids of the calls that wait for a result, by where their reply begins
         self.waiting: dict[int, set[str]] = {}
-        self.newest_answer = -1  # where the agent's newest answer begins
+        self.newest_reply = -1  # where the agent's newest reply begins
         self.orphans: set[int] = set()
         self.late_results: dict[int, int] = {}
 
     def add(self, item: Item, previous: Item | None) -> None:
         """Match one more message, that stands behind the `previous` one."""
-        at = len(self.begins)
-        begin = self.begins[-1] if _continues(item, previous) else at
-        self.begins.append(begin)
+        at = len(self.reply_begins)
+        begin = self.reply_begins[-1] if _continues(item, previous) else at
+        self.reply_begins.append(begin)
         tied = {begin, *self._needed(item)}
         if item.answers:
             tied |= self._callers_answered_by(at, item)
         self.earliest_tied.append(min(tied))
         if item.role == "assistant":
-            self.newest_answer = begin
-        self._open_calls(begin, item)
+            self.newest_reply = begin
+        self._wait_for_results(begin, item)
 
-    def with_open_calls(self) -> set[int]:
-        """Return where the answers begin that wait for a result."""
+    def replies_replies_with_open_calls(self) -> set[int]:
+        """Return where the replies begin of which a call waits for a result."""
         return {begin for begin, calls in self.waiting.items() if calls}
 
     def _needed(self, item: Item) -> list[int]:
@@ -95,11 +99,11 @@ class _Matching:
 
     def _callers_answered_by(self, at: int, item: Item) -> set[int]:
         """Match the results in a message; return the places of their calls."""
-        callers = {self.caller[call] for call in item.answers if self._takes_answer(call)}
-        if "" in item.answers and self.newest_answer >= 0:
-            callers.add(self.newest_answer)
+        callers = {self.caller[call] for call in item.answers if self._takes_result(call)}
+        if "" in item.answers and self.newest_reply >= 0:
+            callers.add(self.newest_reply)
         for caller in callers & self.waiting.keys():
-            self._note_answered(caller, item.answers)
+            self._close_calls(caller, item.answers)
         if not callers and item.role == "tool":
             answered = [self.caller[call] for call in item.answers if call in self.caller]
             if answered:
@@ -108,26 +112,26 @@ class _Matching:
                 self.orphans.add(at)
         return callers
 
-    def _takes_answer(self, call: str) -> bool:
-        """Tell whether an answer belongs to a call.
+    def _takes_result(self, call: str) -> bool:
+        """Tell whether a result belongs to a call.
 
-        A second answer is late once the agent has spoken again.
+        A second result is late once the agent has spoken again.
         """
         caller = self.caller.get(call)
         if caller is None:
             return False
-        return call in self.waiting[caller] or caller == self.newest_answer
+        return call in self.waiting[caller] or caller == self.newest_reply
 
-    def _note_answered(self, caller: int, answers: Sequence[str]) -> None:
+    def _close_calls(self, caller: int, answers: Sequence[str]) -> None:
         """Close the calls that a message answers; a result without an id closes any one of them."""
         waiting = self.waiting[caller]
         closed = waiting.intersection(answers)
         waiting -= closed
-        has_nameless = "" in answers and caller == self.newest_answer
+        has_nameless = "" in answers and caller == self.newest_reply
         if waiting and has_nameless and "" not in closed:
             waiting.remove(min(waiting))
 
-    def _open_calls(self, begin: int, item: Item) -> None:
+    def _wait_for_results(self, begin: int, item: Item) -> None:
         """Have the calls of a message wait for their results."""
         calls = _unanswered_calls(item)
         if calls:
@@ -136,8 +140,8 @@ class _Matching:
 
 
 def _continues(item: Item, previous: Item | None) -> bool:
-    """Tell whether a message continues the answer before it."""
-    return item.continues_answer and previous is not None and not previous.summary
+    """Tell whether a message continues the reply before it."""
+    return item.continues_reply and previous is not None and not previous.summary
 
 
 def _unanswered_calls(item: Item) -> list[str]:
@@ -157,15 +161,15 @@ def _begins_of_parts(cuts: Sequence[bool], earliest_tied: Sequence[int]) -> list
     return [*accumulate(begins, max)]
 
 
-def _shown_whole(
+def _unclippable_items(
     items: Sequence[Item], matching: _Matching, open_calls: Collection[int]
 ) -> frozenset[int]:
-    """Return the places of instructions, and of a call that may yet be carried out."""
+    """Return the places of instructions, and of a reply whose calls may yet be carried out."""
     instructions = {at for at, item in enumerate(items) if item.role == "system"}
-    newest = matching.newest_answer
+    newest = matching.newest_reply
     if newest not in open_calls:
         return frozenset(instructions)
-    under_way = {at for at, begin in enumerate(matching.begins) if begin == newest}
+    under_way = {at for at, begin in enumerate(matching.reply_begins) if begin == newest}
     return frozenset(instructions | under_way)
 
 
@@ -193,30 +197,30 @@ def leading_system_items(items: Sequence[Item]) -> int:
 
 
 def must_stay(
-    items: Sequence[Item], tied: Exchanges, *, unread_stay: bool = True
+    items: Sequence[Item], exchanges: Exchanges, *, unread_stay: bool = True
 ) -> frozenset[int]:
     """Return indexes that never leave the view, with the rest of their exchanges.
 
     Those are leading system messages, but for what a host wrote and states anew later; the user's
-    newest message, as the agent works on it; pinned messages; calls without an answer, which may
+    newest message, as the agent works on it; pinned messages; calls without a result, which may
     still get one or wait for approval; and with `unread_stay` those with a late second result
     that no model has read yet.
     """
     stays = {at for at in range(leading_system_items(items)) if not items[at].superseded}
     stays.update(at for at, item in enumerate(items) if item.pinned)
-    stays |= tied.pending
+    stays |= exchanges.pending
     if unread_stay:
         spoken = (at for at, item in enumerate(items) if item.role == "assistant")
         last_spoken = max(spoken, default=-1)
-        stays.update(at for at in tied.late_results if at > last_spoken)
+        stays.update(at for at in exchanges.late_results if at > last_spoken)
     newest = newest_user_item(items)
     if newest is not None:
         stays.add(newest)
-    stays |= {tied.late_results[at] for at in stays & tied.late_results.keys()}
-    return _with_exchanges(stays, tied)
+    stays |= {exchanges.late_results[at] for at in stays & exchanges.late_results.keys()}
+    return _with_exchanges(stays, exchanges)
 
 
-def _with_exchanges(places: Collection[int], tied: Exchanges) -> frozenset[int]:
-    """Return places with the rest of their exchanges."""
-    groups = {tied.group[at] for at in places}
-    return frozenset(at for at, group in enumerate(tied.group) if group in groups)
+def _with_exchanges(places: Collection[int], exchanges: Exchanges) -> frozenset[int]:
+    """Return places, and those of all other messages of their exchanges."""
+    groups = {exchanges.group[at] for at in places}
+    return frozenset(at for at, group in enumerate(exchanges.group) if group in groups)

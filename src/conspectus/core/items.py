@@ -19,14 +19,15 @@ class Item:
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    # it continues the answer of the message before it; a provider takes both or none
-    continues_answer: bool = False
+    # it continues the reply in the message before it; a provider takes both or none
+    continues_reply: bool = False
     # it stays in view: by `pin`, as its provider alone can read it, or as what a host has stated
     pinned: bool = False
     summary: bool = False  # it is a summary of earlier messages, ours or another library's
     clipped: bool = False  # it is a clip already
     tokens_for_keep: int | None = None  # by the caller's count; None where `tokens` is that
-    # it is labelled as a summary, so it is no user's, even if treated as a message
+    # it bears a summary's label: nobody takes it for the user's, even where it is planned as an
+    # ordinary message
     labelled: bool = False
     by_host: bool = False  # it stands in the user's role, and a host wrote it
     # a host's statement about what a newer one states anew, such as yesterday's date

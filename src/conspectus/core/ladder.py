@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.exchanges import Exchanges, match_calls, must_stay
 from conspectus.core.items import Item
-from conspectus.core.plans import Clip, Compact, Keep
+from conspectus.core.plans import Compact, Keep, PlannedClip
 from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
 BOUNDLESS = 2**62  # Tokens of an unknown window
@@ -192,9 +192,9 @@ class Ladder:
     def never_clipped(self) -> frozenset[int]:
         """The places of what is shown whole or not at all."""
         if self.clip_users:
-            return self.exchanges.whole
+            return self.exchanges.unclippable
         in_users_role = (at for at, item in enumerate(self.items) if item.role == "user")
-        return self.exchanges.whole.union(in_users_role)
+        return self.exchanges.unclippable.union(in_users_role)
 
     @cached_property
     def clipped_last(self) -> frozenset[int]:
@@ -429,7 +429,7 @@ class Ladder:
 
     def _clips(
         self, staying: Sequence[int], budget: int, least: int, spared: Set[int]
-    ) -> tuple[Clip, ...] | None:
+    ) -> tuple[PlannedClip, ...] | None:
         """Clip the largest items to one level, as high as fits and at least `least`.
 
         Those of the user and pinned ones are clipped only if the others are not enough, and
@@ -445,7 +445,7 @@ class Ladder:
 
     def _clips_to_one_level(
         self, staying: Sequence[int], budget: int, least: int, untouched: Set[int]
-    ) -> tuple[Clip, ...] | None:
+    ) -> tuple[PlannedClip, ...] | None:
         """Clip all but what is untouched to the highest level that fits; None if none does."""
 
         def fits(level: int) -> bool:
@@ -456,7 +456,7 @@ class Ladder:
         largest = max(self.items[at].tokens for at in staying)
         level = highest_that_fits(least, max(least, largest), fits)
         sizes = ((at, self.size_at(at, level, untouched)) for at in staying)
-        return tuple(Clip(at, size) for at, size in sizes if size < self.items[at].tokens)
+        return tuple(PlannedClip(at, size) for at, size in sizes if size < self.items[at].tokens)
 
     def _reaching_back(self, plan: Compact, keeps_from: int) -> Compact:
         """Let more exchanges stay by showing their large messages short.
@@ -508,7 +508,7 @@ class Ladder:
         self,
         leaving: Sequence[int],
         staying: Sequence[int],
-        clips: tuple[Clip, ...],
+        clips: tuple[PlannedClip, ...],
         summary_tokens: int,
     ) -> Compact:
         """Return the plan with these clips and a summary of this size, or with the one in view."""
@@ -532,11 +532,11 @@ class Ladder:
         that does not see what it is asked answers something else.
         """
         leaving, staying = self.divide(self.legal_cuts[-1])
-        clips: list[Clip] = []
+        clips: list[PlannedClip] = []
         for at in staying if clip else ():
             size = self.size_at(at, self._least_shown(at))
             if size < self.items[at].tokens:
-                clips.append(Clip(at, size))
+                clips.append(PlannedClip(at, size))
         least = self.summary.least
         needs_summary = bool(leaving) or self.standing_summary > least
         summary_tokens = least if needs_summary else KEEPS_STANDING

@@ -24,7 +24,7 @@ from conspectus.core.ladder import (
     Ladder,
     SummaryBounds,
 )
-from conspectus.core.plans import Clip, Compact, Keep, Plan, Stuck
+from conspectus.core.plans import Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.policy import (
     LARGEST_SUMMARY,
     REARM,
@@ -330,13 +330,13 @@ def _clip_stale(
     settings = policy.stale
     if settings is None or trigger_tokens is None:
         return None
-    clips: list[Clip] = []
+    clips: list[PlannedClip] = []
     for at in settings.stale(ladder.items):
         item = ladder.items[at]
         short = max(item.least, 0 if item.expendable else CLIP_TO)
         stays = item.clipped or item.pinned or at in ladder.never_clipped
         if at < keeps_from and not stays and short < item.tokens // 2:
-            clips.append(Clip(at, short))
+            clips.append(PlannedClip(at, short))
     messages = [at for at, item in enumerate(ladder.items) if not item.summary]
     plan = ladder.plan_for((), messages, tuple(clips), KEEPS_STANDING)
     enough = int(trigger_tokens * RELIEF)

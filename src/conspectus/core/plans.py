@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class PlannedClip:
     """An item shown in at most `limit` tokens, with a pointer to its original."""
 
     index: int
@@ -31,7 +31,7 @@ class Compact:
     cause: str
     # indexes of the items that leave the view once archived and read; none if clips are enough
     evicted: tuple[int, ...]
-    clips: tuple[Clip, ...]  # items that stay, clipped further
+    clips: tuple[PlannedClip, ...]  # items that stay, clipped further
     summary_tokens: int  # the most tokens asked of the new summary message
     tokens: int  # size before
     at_most: int  # size after, with the longest summary

@@ -212,7 +212,7 @@ class Record:
         return notes_number_of(self.parent, self.covers, [clip.key for clip in self.clips])
 
     @property
-    def name_in_history(self) -> str:
+    def label_in_history(self) -> str:
         """The number and the summary. They identify the record if its summary comes back."""
         return f"{self.notes_number}\n{self.summary}"
 

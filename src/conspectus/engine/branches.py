@@ -17,7 +17,7 @@ from conspectus.engine.view import View, clip_item_again, is_outdated_clip, view
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.alternation import is_labelled_joined
-from conspectus.messages.framing import summary_names
+from conspectus.messages.framing import record_labels
 from conspectus.observe import log
 
 ANOTHER_HISTORY = (
@@ -130,7 +130,7 @@ async def _by_summaries(
     It may be the summary of another branch, or of a time that the history has gone back to.
     """
     for name in _summaries_named_in(entries, marked_only=history.checkpointed):
-        chain = await history.store.chain_named(name)
+        chain = await history.store.chain_labelled(name)
         if not chain:
             continue
         shared = in_force[: len(chain)]
@@ -157,7 +157,7 @@ def _summaries_named_in(entries: Sequence[Message], *, marked_only: bool) -> lis
         is_marked = is_labelled_summary(entry) or is_labelled_joined(entry.source)
         stands_first = place == first and entry.role == "user"
         if is_marked or (stands_first and not marked_only):
-            names.update(dict.fromkeys(summary_names(entry.text)))
+            names.update(dict.fromkeys(record_labels(entry.text)))
     return list(names)
 
 

@@ -17,7 +17,7 @@ from conspectus.engine.preparations import Preparations
 from conspectus.engine.settings import EventHandler, Settings
 from conspectus.errors import RedactionError
 from conspectus.messages import summary_message, summary_text
-from conspectus.messages.alternation import alternates
+from conspectus.messages.alternation import joins_by_setting
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import Summarizer, SummarizerTraits
 from conspectus.notes.tools import ToolTable
@@ -78,7 +78,7 @@ class Engine:
     """What says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
     originals, so that nothing is clipped."""
     background: Preparations | None = None
-    alternate: bool | None = None
+    joins_by_setting: bool | None = None
     """Whether messages of the user in a row are joined in views; None if the history decides."""
 
     @classmethod
@@ -110,7 +110,7 @@ class Engine:
             clip_pointer=None if archive is None else ARCHIVED,
             tools=ToolTable(settings.tool_table),
             background=Preparations() if settings.background else None,
-            alternate=alternates(settings.alternate_roles, meter.model),
+            joins_by_setting=joins_by_setting(settings.alternate_roles, meter.model),
         )
 
     def identity(self, focus: str) -> str:

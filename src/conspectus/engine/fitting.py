@@ -81,7 +81,7 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
     return Record.make(
         parent=view.head_id,
         covers=leaving.keys,
-        clips=tuple(item.clip for item in leaving.clips.values() if item.clip),
+        clips=tuple(item.recorded_clip for item in leaving.clips.values() if item.recorded_clip),
         summary=draft.body,
         notes=draft.notes,
         cause=leaving.plan.cause,
@@ -110,7 +110,7 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
 def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
     """Describe the messages that are joined to the summary, if any are."""
     view = leaving.view
-    joins = leaving.engine.alternate
+    joins = leaving.engine.joins_by_setting
     if not leaving.plan.summary_tokens or joins is False:
         return ()
     if joins is None and not view.alternates:

@@ -101,7 +101,7 @@ class HistoryContext:
     head: HeadSource = StoreNamesHead()
     checkpointed: bool = False
     """A checkpointer keeps the caller's state; else callers may send messages alone."""
-    record_name: Callable[[Record], str] | None = None
+    label_of_record: Callable[[Record], str] | None = None
     """The caller's own name of a record, for the archive."""
     trigger_size: Size | None = None
     """The size that the trigger is compared with, if the caller counts in its own way."""
@@ -137,7 +137,7 @@ class HistoryContext:
         if archive is None:
             owner = id(self.engine.memories)
             return UnarchivedHistory(self.memory, owner, self.head.in_state, self.checkpointed)
-        return ArchivedHistory(archive, self.scope, self.head.in_state, self.record_name)
+        return ArchivedHistory(archive, self.scope, self.head.in_state, self.label_of_record)
 
     async def in_force(self) -> InForce:
         """Return the records in force; an `ArchiveError` if the archive cannot be read."""

@@ -45,7 +45,7 @@ class HistoryStore(Protocol):
     async def chain_at(self, head: str) -> Chain:
         """Return the records up to the one with this id; empty if it is not known."""
 
-    async def chain_named(self, name: str) -> Chain:
+    async def chain_labelled(self, name: str) -> Chain:
         """Return the records up to the one that a summary in a history names."""
 
     async def chains_after(self, head: str | None) -> Sequence[Chain]:
@@ -96,7 +96,7 @@ class ArchivedHistory:
     archive: Archive
     scope: Scope
     head_in_state: bool  # in force is what the caller's state says, not what the archive says
-    record_name: Callable[[Record], str] | None  # the caller's own name of a record
+    label_of_record: Callable[[Record], str] | None  # the caller's own name of a record
 
     keeps_originals = True
 
@@ -111,8 +111,8 @@ class ArchivedHistory:
     async def chain_at(self, head: str) -> Chain:
         return await self.archive.call_either_way(self.archive.chain_at, self.scope, head)
 
-    async def chain_named(self, name: str) -> Chain:
-        return await self.archive.call_either_way(self.archive.chain_named, self.scope, name)
+    async def chain_labelled(self, name: str) -> Chain:
+        return await self.archive.call_either_way(self.archive.chain_labelled, self.scope, name)
 
     async def chains_after(self, head: str | None) -> Sequence[Chain]:
         return await self.archive.call_either_way(self.archive.chains_after, self.scope, head)
@@ -145,8 +145,8 @@ class ArchivedHistory:
             return
         # Branches share the head in the archive, which is for readers without a state.
         await archive.call_either_way(archive.commit, self.scope, record, head_is_ours=False)
-        if self.record_name is not None:
-            note = {self.record_name(record): {"id": record.id}}
+        if self.label_of_record is not None:
+            note = {self.label_of_record(record): {"id": record.id}}
             await archive.call_either_way(archive.write_remarks, self.scope, "record", note)
 
     async def find_draft(self, name: str) -> Draft | None:
@@ -226,7 +226,7 @@ class UnarchivedHistory:
         chain = self.memory.chain
         return chain if chain and chain[-1].id == head else ()
 
-    async def chain_named(self, name: str) -> Chain:
+    async def chain_labelled(self, name: str) -> Chain:
         if self.head_in_state:
             return ()
         return self.memory.chains.get(name) or ()
@@ -247,7 +247,7 @@ class UnarchivedHistory:
         if self.head_in_state and self.checkpointed:
             return
         self.memory.chain = (*chain, record)
-        self.memory.chains.put(record.name_in_history, self.memory.chain)
+        self.memory.chains.put(record.label_in_history, self.memory.chain)
 
     async def find_draft(self, name: str) -> Draft | None:
         return self.memory.drafts.get(name)

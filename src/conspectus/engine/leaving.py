@@ -95,7 +95,7 @@ class Leaving:
     @property
     def notes_number(self) -> str:
         """The number of the notes of the record that is to be made."""
-        clips = (item.clip for item in self.clips.values())
+        clips = (item.recorded_clip for item in self.clips.values())
         return notes_number_of(self.view.head_id, self.keys, [clip.key for clip in clips if clip])
 
     def summary_size(self, body: str) -> int:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.items import Size
 from conspectus.core.plan import BELOW, STUCK, PastSizes, PlanOptions, divided, plan
-from conspectus.core.plans import Clip, Compact, Keep, Plan, Stuck
+from conspectus.core.plans import Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
 from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.engine import Engine
@@ -311,7 +311,7 @@ def _showing_more(view: View, smallest: Compact, room: int) -> Compact:
     """Return a plan with its clips as large as the room allows, all to one level."""
 
     def with_level(level: int) -> Compact:
-        clips: list[Clip] = []
+        clips: list[PlannedClip] = []
         for clip in smallest.clips:
             item = view.items[clip.index]
             limit = clip.limit if item.came_clipped else max(clip.limit, level)

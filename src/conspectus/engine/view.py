@@ -12,7 +12,7 @@ from typing import Any
 from conspectus._langchain import is_ai_message
 from conspectus.core.exchanges import newest_user_item
 from conspectus.core.items import Item, Size
-from conspectus.core.plans import Clip, Compact
+from conspectus.core.plans import Compact, PlannedClip
 from conspectus.core.records import Chain, Record, RecordedClip
 from conspectus.engine.engine import Engine
 from conspectus.engine.folding import Folded, Remaining, clip_hash, fold, is_labelled_summary
@@ -35,7 +35,7 @@ from conspectus.messages.alternation import (
 from conspectus.messages.framing import NO_NUMBER
 from conspectus.messages.hosts import is_host_message, standing_topics
 from conspectus.messages.message import has_thoughts, is_expendable, tools_of
-from conspectus.messages.shortening import ARCHIVED, clip, smallest_clip
+from conspectus.messages.shortening import ARCHIVED, clip_message, smallest_clip
 from conspectus.tokens import Report
 
 NO_ID = 16 * "0"
@@ -54,7 +54,7 @@ class ViewItem(Item):
     engine: Engine | None = None  # by which its least size is measured, once a plan asks for it
     entry: Message | None = None  # the message as it was sent; None for the summary in force
     came_clipped: bool = False  # the entry is a clip that came back, not the original
-    clip: RecordedClip | None = None  # what its record says of it, if it is a clip
+    recorded_clip: RecordedClip | None = None  # what its record says of it, if it is a clip
     media_stay: bool = False  # it is the user's newest message, whose images and files stay
 
     @property
@@ -222,7 +222,7 @@ def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
             calls=tuple(call.id for call in entry.calls if call.id),
             answers=entry.answers,
             needs=entry.needs,
-            continues_answer=entry.continues_answer,
+            continues_reply=entry.continues_reply,
             pinned=is_pinned,
             summary=is_summary,
             clipped=recorded_clip is not None,
@@ -238,7 +238,7 @@ def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
             engine=engine,
             entry=entry,
             came_clipped=remaining.came_clipped,
-            clip=recorded_clip,
+            recorded_clip=recorded_clip,
         )
         items.append(item)
     items = _with_media_of_the_newest(items)
@@ -263,7 +263,7 @@ def _clip_by(recorded: RecordedClip, original: Message, engine: Engine) -> Sourc
     Its tokens are counted in another way then. Sent back, it would not be known.
     """
     count = engine.meter.scaled(1.0).message
-    short = clip(original, recorded.limit, count, recorded.pointer or ARCHIVED)
+    short = clip_message(original, recorded.limit, count, recorded.pointer or ARCHIVED)
     if recorded.text_hash and clip_hash(read_messages([short])[0]) != recorded.text_hash:
         return None
     return short
@@ -271,14 +271,16 @@ def _clip_by(recorded: RecordedClip, original: Message, engine: Engine) -> Sourc
 
 def is_outdated_clip(item: ViewItem) -> bool:
     """Tell whether a message came back as an older record has clipped it, and not the newest."""
-    if item.entry is None or item.clip is None or not item.came_clipped:
+    if item.entry is None or item.recorded_clip is None or not item.came_clipped:
         return False
-    return bool(item.clip.text_hash) and clip_hash(item.entry) != item.clip.text_hash
+    return (
+        bool(item.recorded_clip.text_hash) and clip_hash(item.entry) != item.recorded_clip.text_hash
+    )
 
 
 def clip_item_again(item: ViewItem, original: Message, engine: Engine) -> ViewItem:
     """Show a message that came back as an older record has clipped it as the newest does."""
-    short = None if item.clip is None else _clip_by(item.clip, original, engine)
+    short = None if item.recorded_clip is None else _clip_by(item.recorded_clip, original, engine)
     if short is None:
         return item
     return replace(item, source=short, tokens=engine.meter.message(short))
@@ -340,8 +342,8 @@ def joins(engine: Engine, alternates: bool, *, compacted: bool) -> bool:
     Without a setting that demands it, a history of which nothing has left is sent as it came.
     """
     if engine.settings.alternate_roles == "on":
-        return engine.alternate is not False
-    is_asked_for = alternates if engine.alternate is None else engine.alternate
+        return engine.joins_by_setting is not False
+    is_asked_for = alternates if engine.joins_by_setting is None else engine.joins_by_setting
     return is_asked_for and compacted
 
 
@@ -445,18 +447,20 @@ def sent_with(
 # What a plan takes out
 
 
-def clip_item(item: ViewItem, original: Message, clip_asked: Clip, engine: Engine) -> ViewItem:
+def clip_item(
+    item: ViewItem, original: Message, planned_clip: PlannedClip, engine: Engine
+) -> ViewItem:
     """Show an item short, from its whole original, with what makes it known again."""
     meter = engine.meter
     pointer = engine.clip_pointer
     assert pointer is not None, "nothing is clipped where nothing keeps originals"
     # A clip is made again whenever its history comes back whole, and must then be the same:
     # its limit is one of the estimate as it is without what was reported in between.
-    limit = int(clip_asked.limit / meter.ratio)
+    limit = int(planned_clip.limit / meter.ratio)
     count = meter.scaled(1.0).message
     if item.media_stay:  # in less room than that they would become descriptions
         limit = max(limit, smallest_clip(original, count, pointer, media_stay=True))
-    short = clip(original, limit, count, pointer)
+    short = clip_message(original, limit, count, pointer)
     [read] = read_messages([short])
     if pointer.replace("{cite}", original.cite) not in read.reading:
         return item  # it says nowhere what it is short for
@@ -464,7 +468,9 @@ def clip_item(item: ViewItem, original: Message, clip_asked: Clip, engine: Engin
         recorded = RecordedClip(item.key, clip_hash(read), limit)
     else:
         recorded = RecordedClip(item.key, "", limit, pointer)
-    return replace(item, source=short, tokens=meter.message(short), clipped=True, clip=recorded)
+    return replace(
+        item, source=short, tokens=meter.message(short), clipped=True, recorded_clip=recorded
+    )
 
 
 def staying(view: View, plan: Compact, clips: Mapping[int, ViewItem]) -> tuple[ViewItem, ...]:

@@ -120,14 +120,14 @@ class AgentStep:
         return LOCAL if named is None else scope_of(named, MAIN, MAIN).tenant
 
     @property
-    def newest_request(self) -> Message | None:
+    def newest_user_message(self) -> Message | None:
         """The user's newest message as it is now, whose key names the turn under way."""
         index = newest_user_message(self.messages)
         return None if index is None else read_messages([self.messages[index]])[0]
 
     @property
     def turn(self) -> str:
-        return self.newest_request.key if self.newest_request else ""
+        return self.newest_user_message.key if self.newest_user_message else ""
 
     @property
     def scope(self) -> Scope:

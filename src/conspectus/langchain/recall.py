@@ -57,7 +57,7 @@ Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 async def recalled_for_turn(step: AgentStep) -> Update:
     """Return the update of a turn that begins: the originals that it is shown again."""
     recalled = Recalled.read(step.state)
-    question = step.newest_request
+    question = step.newest_user_message
     setup = step.setup
     if step.held.head is None or question is None:  # nothing has left the view
         return {}

@@ -18,8 +18,8 @@ from conspectus._langchain import named
 from conspectus.langchain.state import HeadState
 from conspectus.messages.alternation import (
     AlternateRoles,
-    alternates,
     alternating,
+    joins_by_setting,
     without_system,
 )
 from conspectus.messages.refusals import RefusedFeature, refused_by_template, refuses_thoughts
@@ -70,7 +70,7 @@ class RefusedFeatures:
         """Tell whether messages of the user in a row are joined for a model."""
         if not compacted.head_id and self._setting != "on":
             return False  # it is sent as it came
-        by_name = alternates(self._setting, named(model))
+        by_name = joins_by_setting(self._setting, named(model))
         return compacted.alternates if by_name is None else by_name
 
     def refused_in(self, request: ModelRequest[Any], error: Exception) -> RefusedFeature | None:

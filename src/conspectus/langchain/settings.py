@@ -224,7 +224,7 @@ class Setup:
             keep_count=self.counting.message if counts_alone else None, summary_name=SUMMARY_NAME
         )
         # Messages of the user are joined in requests only: the state keeps each as it is.
-        return replace(engine, preview=preview, surface=surface, alternate=False)
+        return replace(engine, preview=preview, surface=surface, joins_by_setting=False)
 
     def with_engine(self, engine: Engine) -> Setup:
         """Return the same with another engine; what was learned and cached is shared."""

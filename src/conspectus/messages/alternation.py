@@ -79,11 +79,11 @@ _parts_of: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}
 # Who needs it
 
 
-def alternates(setting: AlternateRoles, model: str) -> bool | None:
+def joins_by_setting(setting: AlternateRoles, model: str) -> bool | None:
     """Tell whether messages are joined for a model of this name; None if only the history tells.
 
     Example:
-        >>> [alternates("auto", name) for name in ("mistral-small", "gpt-4o", "my-own")]
+        >>> [joins_by_setting("auto", name) for name in ("mistral-small", "gpt-4o", "my-own")]
         [True, False, None]
     """
     if setting != "auto":

@@ -67,19 +67,19 @@ def framed_body(text: str) -> str:
     return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())
 
 
-def summary_name(text: str) -> str:
-    """Return the number and the body of a summary message, which name its record."""
+def record_label(text: str) -> str:
+    """Return the label by which a summary message tells its record: its number and its body."""
     number = _NUMBER.search(text)
     return f"{number[1] if number else ''}\n{summary_body(text)}"
 
 
-def summary_names(text: str) -> list[str]:
-    """Return the names of the summaries with which a text may begin; see `summary_name`.
+def record_labels(text: str) -> list[str]:
+    """Return the labels of the summaries with which a text may begin; see `record_label`.
 
     Messages of the user may be joined to a summary, and any of them may quote another's number.
     """
     ends = [number.end() for number in islice(_ANY_NUMBER.finditer(text), MOST_NUMBERS)]
-    return [summary_name(text[:end]) for end in ends] or [summary_name(text)]
+    return [record_label(text[:end]) for end in ends] or [record_label(text)]
 
 
 SUMMARY_NAME = "summary"

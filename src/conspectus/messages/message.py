@@ -121,7 +121,7 @@ class Message:
         answers: the ids of the calls that it answers.
         results: the answers among its blocks.
         needs: the ids of calls that must stand before it, and that it does not answer.
-        continues_answer: whether it continues the answer that the message before it began.
+        continues_reply: whether it continues the answer that the message before it began.
         goes_on: `pause` if the model's next message continues it, `response` if its next item does.
         date: when it was said, as the caller wrote it.
         media: blocks without text, the caller's own.
@@ -142,7 +142,7 @@ class Message:
     answers: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
     needs: tuple[str, ...] = ()
-    continues_answer: bool = False
+    continues_reply: bool = False
     goes_on: str = ""
     date: str | None = None
     media: tuple[Mapping[str, Any], ...] = ()

@@ -133,10 +133,10 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
             source = message.source
         is_answer = message.role == "assistant"
         in_response = open_answer == message.goes_on == "response"
-        continues_answer = is_answer and (open_answer == "pause" or in_response)
+        continues_reply = is_answer and (open_answer == "pause" or in_response)
         open_answer = message.goes_on if is_answer else ""
-        if message.source is not source or message.continues_answer != continues_answer:
-            message = replace(message, source=source, continues_answer=continues_answer)
+        if message.source is not source or message.continues_reply != continues_reply:
+            message = replace(message, source=source, continues_reply=continues_reply)
         result.append(message)
     name_entries(result)
     if thread is not None:

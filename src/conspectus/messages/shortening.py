@@ -49,7 +49,9 @@ SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""
 
 
-def clip(message: Message, limit: int, count: SourceCount, pointer: str = ARCHIVED) -> Source:
+def clip_message(
+    message: Message, limit: int, count: SourceCount, pointer: str = ARCHIVED
+) -> Source:
     """Shorten a message to at most `limit` tokens, or else as far as possible.
 
     Texts, tool results and long values in tool arguments are shortened in the middle, the longest

@@ -236,6 +236,6 @@ def _as_given(redacted: Any, part: Message | str) -> Message | str:
         key=part.key,
         id=part.id,
         given_id=part.given_id,
-        continues_answer=part.continues_answer,
+        continues_reply=part.continues_reply,
         redacted=True,
     )

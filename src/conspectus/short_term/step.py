@@ -28,10 +28,10 @@ from conspectus.engine.view import View, view_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.messages.alternation import (
-    alternates,
     alternating,
     as_users,
     is_labelled_joined,
+    joins_by_setting,
     took_two_in_a_row,
     without_text,
 )
@@ -112,7 +112,7 @@ class Invocation:
         engine = Engine.build(settings, policy, self.meter)
         return replace(
             engine,
-            alternate=False,  # messages are joined where the result is put together
+            joins_by_setting=False,  # messages are joined where the result is put together
             frame=self._size_of(""),
             surface=Surface(summary_size=self._size_of, sent=self._view_in_template),
         )
@@ -133,7 +133,7 @@ class Invocation:
         def after(record: Record) -> RunningSummary | None:
             return self._running_after(record, ids)
 
-        history = replace(view.history, record_name=lambda record: name_of(after(record)))
+        history = replace(view.history, label_of_record=lambda record: name_of(after(record)))
         view = replace(view, history=history)
         plan = self._plan(view, clips=archive is not None)
         result = await carry_out_decision(Decision(view, plan))
@@ -196,7 +196,7 @@ class Invocation:
         if archive is None:
             return ()
         chain: Chain = await archive.call_either_way(
-            archive.chain_named, self.scope, name_of(self.running)
+            archive.chain_labelled, self.scope, name_of(self.running)
         )
         head = chain[-1].id if chain else None
         if (await archive.call_either_way(archive.head, self.scope)) not in (None, head):
@@ -244,7 +244,7 @@ class Invocation:
         an unknown model only the history tells whether it takes some; if it does not, and the
         summary is the user's, they are joined.
         """
-        joins = alternates(self.call.alternate_roles, model_name_of(self.call.model))
+        joins = joins_by_setting(self.call.alternate_roles, model_name_of(self.call.model))
         if joins is None:
             summary_types = (message.type for message in messages if id(message) not in own_ids)
             is_users = "human" in summary_types
