@@ -195,7 +195,7 @@ class AgentStep:
         if memory.failed is None:
             memory.failed = FailedSummary.from_json(self.held.failed)
 
-    def passing_history(self, window: Window, ratio: float) -> HistoryContext | None:
+    def history_for_one_request(self, window: Window, ratio: float) -> HistoryContext | None:
         """Return the history of one request, which commits nothing and asks nobody.
 
         None if failures are not to be bridged, or if a person approves each summary.
@@ -314,7 +314,7 @@ class AgentStep:
 
     def shows_all(self) -> bool:
         """Return whether no record is to be shown or extended."""
-        recalls = self.setup.recalled and (self.run.saved or self.held.head is not None)
+        recalls = self.setup.recall_tokens and (self.run.saved or self.held.head is not None)
         if recalls or self.may_be_ahead(turn=False):
             return False
         return self.held.head is None or not self.preserve

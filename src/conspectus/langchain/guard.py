@@ -135,9 +135,26 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         call = GuardedCall(self, with_message_objects(request))
         token = GUARDED.set(True)
         try:
-            return await heard_by(call.setup.engine.listeners, call.answered(handler))
+            return await heard_by(call.setup.engine.listeners, call.call_model(handler))
         finally:
             GUARDED.reset(token)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outgoing:
+    """The messages that a call is to send, and their tokens."""
+
+    messages: Sequence[BaseMessage]
+    tokens: int
+    recalled: BaseMessage | None = None  # shows the originals that were recalled for the turn
+    recalled_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.tokens + self.recalled_tokens
+
+    def without_recalled(self) -> Outgoing:
+        return replace(self, recalled=None, recalled_tokens=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +167,7 @@ class MeasuredRequest:
 
 
 class GuardedCall:
-    """One call: the messages to send, and the record in force after it.
+    """One call: the request as it came and was measured, and the record in force after it.
 
     A record of the guard is `pending` in the state: the next `before_model` folds it over its
     originals. What was recalled for the turn is taken out while the rest is measured and archived.
@@ -166,51 +183,49 @@ class GuardedCall:
         self.setup = guard.summarization._setup
         self._step = AgentStep(self.setup, request.state, request.runtime)
         self._held_at_first = self._step.held
+        # All messages that were to be sent, and what was recalled for their turn.
         self._whole: Sequence[BaseMessage] = request.messages
         self._recalled: BaseMessage | None = None
-        self._dropped_recalled = False
-        if self.setup.recalled:
+        if self.setup.recall_tokens:
             self._whole, self._recalled = without_recalled(request.messages, self._step.messages)
         self._last_request_sizes = RequestSizes.of(request.state)
         # Until it is measured.
         self._request_sizes = self._last_request_sizes
         self._ratio = 1.0
-        self._sent: Sequence[BaseMessage] = self._whole
-        self._size = 0  # of `_sent`, in tokens
 
-    async def answered(self, handler: Handler) -> Any:
-        """Return the answer of the model, with an update of the state."""
-        await self._measure()
+    async def call_model(self, handler: Handler) -> Any:
+        """Call the model; return its answer, with an update of the state."""
+        outgoing = await self._measure()
         window = self._request_sizes.window_for_messages(self.setup.reserved)
         if window is None:
             self.setup.say_once(NO_WINDOW)
-        elif self._tokens > window.budget:
-            await self._make_fit(window)
+        elif outgoing.total_tokens > window.budget:
+            outgoing = await self._make_fit_or_raise(outgoing, window)
         refusals = RefusedRequests()
         while True:
             try:
-                response = await self._deliver(handler)
+                response = await self._deliver(outgoing, handler)
                 check_not_empty(response)
                 break
             except Exception as error:
                 if not is_overflow(error, self._request.model_settings, self._request.model):
                     raise
-                refusals = await self._rescue(refusals, error)
-        update = await self._state_update(refusals)
+                outgoing, refusals = await self._rescue(outgoing, refusals, error)
+        update = await self._state_update(outgoing, refusals)
         if not update:
             return response
         if isinstance(response, BaseMessage):
             response = ModelResponse(result=[response])
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
-    async def _state_update(self, refusals: RefusedRequests) -> dict[str, Any]:
+    async def _state_update(self, sent: Outgoing, refusals: RefusedRequests) -> dict[str, Any]:
         """Return what the state keeps of the call: records, what was recalled and learned."""
         step = self._step
         update: dict[str, Any] = {}
         if step.held is not self._held_at_first:
             update |= await self._guard.summarization._write_copies(step)
             update |= step.held.update()
-        if self._dropped_recalled:
+        if self._recalled is not None and sent.recalled is None:  # it had to give way
             update |= Recalled(turn=step.turn).update()
         sizes = self._request_sizes
         if refusals.tries:
@@ -225,8 +240,12 @@ class GuardedCall:
             update |= sizes.update()
         return update
 
-    async def _measure(self) -> None:
-        """Measure the request; window and tokens of the answer are the guard's, or the model's."""
+    async def _measure(self) -> Outgoing:
+        """Measure the request; window and tokens of the answer are the guard's, or the model's.
+
+        Returns:
+            All that was to be sent.
+        """
         step = self._step
         if step.held.head is not None:
             name_messages(step.messages)
@@ -236,8 +255,17 @@ class GuardedCall:
         measured = self._measured_request()
         self._request_sizes = measured.sizes
         self._ratio = measured.ratio
-        self._sent = self._whole
-        self._size = measured.tokens
+        recalled_tokens = 0
+        if self._recalled is not None:
+            recalled_tokens = math.ceil(
+                self.setup.engine.meter.message(self._recalled) * self._ratio
+            )
+        return Outgoing(
+            messages=self._whole,
+            tokens=measured.tokens,
+            recalled=self._recalled,
+            recalled_tokens=recalled_tokens,
+        )
 
     def _measured_request(self) -> MeasuredRequest:
         """Return the sizes of the request, by the estimate corrected by what the model reported."""
@@ -302,59 +330,56 @@ class GuardedCall:
         meter = self.setup.engine.meter
         return meter.whole(messages) if meter.counts_lists else self._tokens_of(messages)
 
-    @property
-    def _tokens(self) -> int:
-        """The tokens of the messages, with the recalled originals."""
-        if self._recalled is None:
-            return self._size
-        return self._size + math.ceil(self.setup.engine.meter.message(self._recalled) * self._ratio)
-
     def _window_with(self, budget: int) -> Window:
         """Return a window with this budget for messages."""
         overhead = self._request_sizes.overhead
         return Window(budget + overhead, overhead)
 
-    def _replace_sent(self, messages: Sequence[Any]) -> None:
-        """Send these messages, and none of those that were to be sent."""
-        self._sent = messages
-        self._size = self._tokens_of(messages)
+    def _with_messages(self, outgoing: Outgoing, messages: Sequence[Any]) -> Outgoing:
+        """Return what is to be sent with these messages in the place of its own."""
+        return replace(outgoing, messages=messages, tokens=self._tokens_of(messages))
 
-    async def _send_whole_again(self) -> None:
+    async def _with_whole_again(self, outgoing: Outgoing) -> Outgoing:
         """Begin again with all that was to be sent, under the record that is in force now."""
         messages = self._whole
         if self._step.held is not self._held_at_first:
             messages = await self._step.view_with_changes(messages)
-        self._replace_sent(messages)
+        return self._with_messages(outgoing, messages)
 
-    async def _deliver(self, handler: Handler) -> Any:
+    async def _deliver(self, outgoing: Outgoing, handler: Handler) -> Any:
         step = self._step
         if listening():
-            tokens = self._request_sizes.overhead + self._tokens
+            tokens = self._request_sizes.overhead + outgoing.total_tokens
             window = self._request_sizes.window
             share = tokens / window if window else None
             emit("request", step.scope, tokens_after=tokens, window=window, share=share)
-        messages = self._sent
-        if self._recalled is not None:
-            messages = with_recalled(messages, self._recalled)
+        messages = outgoing.messages
+        if outgoing.recalled is not None:
+            messages = with_recalled(messages, outgoing.recalled)
         return await step.send(self._request, messages, handler)
 
-    async def _make_fit(self, window: Window) -> None:
+    async def _make_fit_or_raise(self, outgoing: Outgoing, window: Window) -> Outgoing:
+        """Make a request fit; with `on_stuck="send"` it is sent even if it does not.
+
+        Raises:
+            StillTooLong: nothing makes it fit.
+        """
         # What was learned is an estimate: where it alone says no, the provider is asked.
         known_window = replace(self._request_sizes, learned={}).window_for_messages(
             self.setup.reserved
         )
         hard_limit = math.inf if known_window is None else known_window.budget
-        stuck = await self._fit(window, hard_limit=hard_limit)
-        if self._tokens <= hard_limit:
-            return
-        needed = self._tokens
+        outgoing, stuck = await self._fit_within(outgoing, window, hard_limit=hard_limit)
+        if outgoing.total_tokens <= hard_limit:
+            return outgoing
+        needed = outgoing.total_tokens
         reason = STUCK.format(needed=needed, budget=window.budget)
         if stuck is not None:
             needed = max(needed, stuck.needed or stuck.tokens_after)
             reason = stuck.reason
         if self._guard.on_stuck == "send":
             log("sent_too_large", "sent although it does not fit: %s", reason)
-            return
+            return outgoing
         raise StillTooLong(
             self._why_stuck(reason, window),
             needed=needed + self._request_sizes.overhead,
@@ -382,22 +407,30 @@ class GuardedCall:
             f"model with a larger window; {reason}"
         )
 
-    async def _rescue(self, refusals: RefusedRequests, error: Exception) -> RefusedRequests:
-        """Make a request smaller that the provider has refused as too long."""
-        size = self._tokens
+    async def _rescue(
+        self, refused: Outgoing, refusals: RefusedRequests, error: Exception
+    ) -> tuple[Outgoing, RefusedRequests]:
+        """Make a request smaller that the provider has refused as too long.
+
+        Raises:
+            StillTooLong: it cannot be smaller, or was tried often enough.
+        """
+        size = refused.total_tokens
         overhead = self._request_sizes.overhead
         refusals = refusals.after_refusal(size, overhead, error)
         answer = await self._step.redacted(error)
         if refusals.tries <= TRIES:
             log("request_rescued", "the request was too long (%s): compacted, sent again", answer)
-            await self._send_whole_again()
-            await self._fit(self._window_with(refusals.budget), "rescue", hard_limit=size - 1)
-            if self._tokens >= size:
+            window = self._window_with(refusals.budget)
+            smaller = await self._with_whole_again(refused)
+            smaller, _ = await self._fit_within(smaller, window, "rescue", hard_limit=size - 1)
+            if smaller.total_tokens >= size:
                 # A plan leaves room for the largest summary; the one written may be smaller.
-                await self._send_whole_again()
-                await self._compact(None)
-            if self._tokens < size:
-                return refusals.with_learned_limit(max(refusals.budget, self._tokens), size)
+                smaller = await self._with_whole_again(smaller)
+                smaller = await self._compact_state(smaller, None)
+            if smaller.total_tokens < size:
+                budget = max(refusals.budget, smaller.total_tokens)
+                return smaller, refusals.with_learned_limit(budget, size)
         if self._guard.on_stuck == "send":
             raise error
         raise StillTooLong(
@@ -409,66 +442,80 @@ class GuardedCall:
             budget=refusals.budget + overhead,
         ) from error
 
-    async def _fit(
-        self, window: Window, name: str = "fit", *, hard_limit: float
-    ) -> CompactionResult | None:
-        """Make the messages fit, without the recalled originals; return the result if stuck.
+    async def _fit_within(
+        self, outgoing: Outgoing, window: Window, name: str = "fit", *, hard_limit: float
+    ) -> tuple[Outgoing, CompactionResult | None]:
+        """Make the messages fit a window, without the recalled originals.
 
         Where so much must stay that the window is too small, a size up to `hard_limit` tokens will
         do.
+
+        Returns:
+            What is to be sent now, and the result of the compaction if that is stuck.
         """
-        facts = {"tokens_before": self._tokens, "budget": window.budget}
+        facts = {"tokens_before": outgoing.total_tokens, "budget": window.budget}
         with observing("guard", self._step.scope, name=name, **facts) as observation:
-            if self._recalled is not None:
+            if outgoing.recalled is not None:
                 text = "what was recalled for this turn is left out: there is no room for it"
                 log("recall_left_out", text, level=logging.INFO)
-                self._recalled = None
-                self._dropped_recalled = True
-            stuck = await self._compact_to(window) if self._size > window.budget else None
+                outgoing = outgoing.without_recalled()
+            stuck: CompactionResult | None = None
+            if outgoing.tokens > window.budget:
+                outgoing, stuck = await self._compact_state_then_request(outgoing, window)
             if stuck is not None and stuck.needed and window.budget < stuck.needed <= hard_limit:
-                await self._send_whole_again()
-                stuck = await self._compact_to(self._window_with(stuck.needed))
-            outcome = "stuck" if self._size > window.budget else "ok"
-            observation.add(tokens_after=self._size, outcome=outcome)
-        return stuck
+                outgoing = await self._with_whole_again(outgoing)
+                larger_window = self._window_with(stuck.needed)
+                outgoing, stuck = await self._compact_state_then_request(outgoing, larger_window)
+            outcome = "stuck" if outgoing.tokens > window.budget else "ok"
+            observation.add(tokens_after=outgoing.tokens, outcome=outcome)
+        return outgoing, stuck
 
-    async def _compact_to(self, window: Window) -> CompactionResult | None:
+    async def _compact_state_then_request(
+        self, outgoing: Outgoing, window: Window
+    ) -> tuple[Outgoing, CompactionResult | None]:
         """Compact the history in the state, then all that is sent, for this call alone.
 
         Returns:
-            The result, if it is stuck; else None.
+            What is to be sent now, and the result of the last compaction if that is stuck.
         """
         step = self._step
-        passing = step.passing_history(window, self._ratio)
+        for_one_request = step.history_for_one_request(window, self._ratio)
         try:
-            await self._compact(window)
+            outgoing = await self._compact_state(outgoing, window)
         except ArchiveError as error:
-            if passing is None:
+            if for_one_request is None:
                 raise
             text = "this one request is made to fit without the archive: %s"
             log("request_bridged", text, await step.redacted(error))
-        if self._size <= window.budget:
-            return None
-        added = max(0, self._size - self._tokens_without_prompt(self._sent))
-        window = replace(window, reserved=window.reserved + added)
-        history = step.history(window, self._ratio) if passing is None else passing
-        result = await compact_messages(replace(history, window=window), self._sent)
-        self._replace_sent(result.messages)
-        return result if result.outcome == "stuck" else None
+        if outgoing.tokens <= window.budget:
+            return outgoing, None
+        history = for_one_request
+        if history is None:
+            history = step.history(window, self._ratio)
+        added = max(0, outgoing.tokens - self._tokens_without_prompt(outgoing.messages))
+        history = replace(history, window=replace(window, reserved=window.reserved + added))
+        result = await compact_messages(history, outgoing.messages)
+        outgoing = self._with_messages(outgoing, result.messages)
+        return outgoing, result if result.outcome == "stuck" else None
 
-    async def _compact(self, window: Window | None) -> None:
-        """Compact the history in the state; without a window, all but what `keep` asks for."""
+    async def _compact_state(self, outgoing: Outgoing, window: Window | None) -> Outgoing:
+        """Compact the history in the state; without a window, all but what `keep` asks for.
+
+        Returns:
+            What is to be sent now.
+        """
         step = self._step
         view = (await step.view()).messages
         if window is not None:
-            added = max(0, self._size - self._tokens_without_prompt(view))
+            added = max(0, outgoing.tokens - self._tokens_without_prompt(view))
             window = replace(window, reserved=window.reserved + added)
         history = step.history(window, self._ratio)
         result = await compact_messages(history, step.messages, force=window is None)
-        if result.record is not None:
-            compacted = cast("list[BaseMessage]", result.messages)
-            step.put_in_force(result.record, compacted, pending=True)
-            self._replace_sent(apply_changes(compacted, view, self._sent))
+        if result.record is None:
+            return outgoing
+        compacted = cast("list[BaseMessage]", result.messages)
+        step.put_in_force(result.record, compacted, pending=True)
+        return self._with_messages(outgoing, apply_changes(compacted, view, outgoing.messages))
 
 
 def _overhead_of(request: ModelRequest[Any], setup: Setup) -> int:

@@ -55,7 +55,7 @@ def is_quiet(step: AgentStep) -> bool:
     if state.get(RequestedCompaction.CHANNEL) or state.get(FORKED):
         return False
     # Messages that left the view may have to be shown again, or written to files.
-    shows_evicted = step.preserve or setup.recalled
+    shows_evicted = step.preserve or setup.recall_tokens
     if step.held.head is not None and (shows_evicted or step.held.pending):
         return False
     if step.brings_summary or step.may_be_ahead(turn=True):
@@ -165,7 +165,7 @@ def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
     exceeds_window = False
     if window is not None:
         # The turn may be shown originals again.
-        recalled = setup.recall_budget(step.state, setup.recalled)
+        recalled = setup.recall_budget(step.state, setup.recall_tokens)
         window = replace(window, reserved=window.reserved + recalled)
         if is_metered:
             known_ratio = meter.known_ratio(held.corrections)

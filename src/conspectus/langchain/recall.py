@@ -75,7 +75,7 @@ async def recalled_for_turn(step: AgentStep) -> Update:
                 chain,
                 query=question.own,
                 own=frozenset({question.id}),
-                tokens=setup.recall_budget(step.state, setup.recalled),
+                tokens=setup.recall_budget(step.state, setup.recall_tokens),
                 count=lambda text: setup.engine.meter.message(
                     recalled_message(recalled_text(text), turn)
                 ),

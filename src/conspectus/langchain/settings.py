@@ -179,8 +179,8 @@ class Setup:
         self.location = location
         self.reserved = settings.reserved_tokens
         self.preserve = settings.history == "preserve"  # the state keeps every message
-        # Tokens of the originals that are recalled for a turn.
-        self.recalled = settings.recall_tokens if settings.recall == "auto" else 0
+        # The most tokens of originals that are shown again in a turn; 0 for none.
+        self.recall_tokens = settings.recall_tokens if settings.recall == "auto" else 0
         window = settings.window
         self.window = profile_window(settings.model) if window is None else window
         window_of(self.window, self.reserved)
