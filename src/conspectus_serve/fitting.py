@@ -17,6 +17,7 @@ from conspectus.core.plan import window_or_trigger
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES
 from conspectus.model.provider_errors import is_overflow
+from conspectus_serve.awaiting import OneComputation
 from conspectus_serve.exchange import (
     NOT_UNDERSTOOD,
     ClientRequest,
@@ -34,7 +35,6 @@ from conspectus_serve.recall import RecallForRequests
 from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.sent_view import not_covered, view_to_send
 from conspectus_serve.upstream_answer import RefusedByUpstream
-from conspectus_serve.work import OneComputation
 
 logger = logging.getLogger("conspectus.serve")
 

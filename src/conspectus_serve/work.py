@@ -22,7 +22,7 @@ from itertools import count
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from operator import is_
-from typing import Any, TypeVar
+from typing import Any
 
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import StepTimeout, await_in_daemon, call_within, run
@@ -42,8 +42,6 @@ from conspectus_serve.settings import ServeSettings
 
 logger = logging.getLogger("conspectus.serve")
 
-T = TypeVar("T")
-
 WORKER_THREADS = 128  # for calls of archives, which may hang
 NICENESS = 10  # the second process gives way where processors are short
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
@@ -61,25 +59,6 @@ class CompactedView:
     result: CompactionResult  # without its messages
     view: list[Any]  # new messages, and the indexes of those that stand in the history
     head: str  # id of the record in force; empty for none
-
-
-class OneComputation:
-    """Make calls that compute for long one after another."""
-
-    def __init__(self) -> None:
-        self._semaphore = asyncio.Semaphore(1)
-
-    async def run(self, call: Callable[..., T], *args: Any) -> T:
-        """Make a call that computes for long in a thread, and no other one at the same time.
-
-        Beside many of them the event loop, and small requests with it, would get no turn.
-        """
-        async with self._semaphore:
-            thread = asyncio.ensure_future(asyncio.to_thread(call, *args))
-            try:
-                return await asyncio.shield(thread)
-            finally:  # if its client goes, it computes on all the same
-                await asyncio.wait({thread})
 
 
 class Work:
