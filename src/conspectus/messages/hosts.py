@@ -29,21 +29,22 @@ REMEMBERED_TAGS = 256  # in their small and large letters, with the patterns of 
 
 @dataclass(frozen=True)
 class HostMessages:
-    """How to know the messages that one host writes in the user's name.
+    """The marks of messages that one host writes in the user's role.
 
-    Each of `names`, `marks`, `tags` and `begins` is enough.
+    A message is the host's if it has one of `names`, `marks`, `tags` or `begins`.
 
     Args:
         host: the name of the host, for people.
-        names: of messages (`name`), exact or with `*`, such as `"*_reminder"`.
-        marks: keys whose value is set: of the message's `additional_kwargs` or `metadata`, or of
-            the message itself if it is a dict.
-        tags: elements such as `system-reminder`. A message that holds words outside of them is the
-            user's.
-        begins: how the text of such a message begins.
-        topics: elements inside such messages that are given once a thread, such as `current_date`:
-            the newest message with each stays in view, and earlier ones with nothing else leave.
-        unless: marks by which a message is the user's all the same.
+        names: values of a message's `name`, exact or with `*`, such as `"*_reminder"`.
+        marks: keys that are set in the message's `additional_kwargs` or `metadata`, or, if the
+            message is a dict, in the dict itself.
+        tags: names of elements, such as `system-reminder`. If a message has other words outside of
+            these elements, it is the user's.
+        begins: the first words of the text.
+        topics: names of elements inside such messages that the host gives once in a thread, such as
+            `current_date`. The newest message with each of them stays in the view. Older messages
+            that contain nothing else may be evicted.
+        unless: keys, as in `marks`, with which a message is the user's in any case.
 
     Example:
         >>> HostMessages("my host", names=("nudge",), tags=("hint",)).tags
