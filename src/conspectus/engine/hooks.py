@@ -1,7 +1,7 @@
-"""Functions of the caller's that hear of a compaction before it takes effect, or approve it.
+"""Functions of the caller that are called before a compaction takes effect, or that approve it.
 
-They run where the compaction does: in the thread that called it, or in one beside its event loop,
-with a copy of the caller's context. Only async functions of `before_summarization` run on the loop.
+They run in the calling thread; in async code, in another thread than the event loop, with a copy of
+the caller's context. Only async functions of `before_summarization` run on the event loop.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class PreviewRequest:
     """The question to a person before a summary takes effect.
 
     Attributes:
-        summary: the text that would replace the messages that leave.
-        evict: messages that would leave the view.
-        cause: the reason for the compaction.
-        limit: most tokens of the text.
-        by: name of the summariser.
-        problem: the reason why the last answer cannot be used; empty the first time.
-        found: it was made and stored earlier, so it may have been read already.
+        summary: the text of the summary.
+        evict: number of messages that the compaction would evict.
+        cause: what caused the compaction.
+        limit: the most tokens that the text may have.
+        by: the name of the summariser.
+        problem: why the last answer cannot be used; empty the first time.
+        found: whether the summary was made and stored earlier, so that a person may have read it.
     """
 
     summary: str
@@ -43,24 +43,24 @@ class PreviewRequest:
 
 
 Preview = Callable[[PreviewRequest], str | None]
-"""Return the text that is to take effect, or None to refuse it."""
+"""A function that returns the text that takes effect, or None to reject it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummarizationEvent:
-    """The compaction that is about to take effect.
+    """A compaction that is about to take effect.
 
     Attributes:
-        messages_to_summarize: the messages that leave the model's view, whole, oldest first;
-            copies, save for parts that cannot be copied.
-        preserved_messages: copies of the messages that stay in view.
-        thread_id: of the conversation.
-        session: the agent's history in that thread: `main`, or a subagent's own.
+        messages_to_summarize: the messages that are about to be evicted, complete, the oldest
+            first. They are copies, except for parts that cannot be copied.
+        preserved_messages: copies of the messages that stay in the view.
+        thread_id: the name of the conversation.
+        session: the name of the agent's history in it: `main`, or that of a subagent.
         tenant: the owner of the conversation.
-        cause: the reason for the compaction, in words.
-        agent_name: the name of the agent, as its host or `create_agent(name=...)` gives it; None
-            without one.
-        runtime: of the graph's run, in an agent; else None.
+        cause: what caused the compaction, in words.
+        agent_name: the name of the agent, from its host or `create_agent(name=...)`; None if it has
+            none.
+        runtime: in an agent, the runtime of the graph's run; else None.
     """
 
     messages_to_summarize: tuple[Source, ...]
@@ -74,8 +74,8 @@ class SummarizationEvent:
 
 
 BeforeSummarization = Callable[[SummarizationEvent], Any]
-"""A sync or async function. What it returns or raises changes nothing. It may be called again for
-the same messages if the archive fails after it."""
+"""A sync or async function. What it returns is ignored, and so is an error that it raises. It may
+be called again for the same messages if the archive fails after it."""
 
 
 async def call_hooks(

@@ -1,4 +1,4 @@
-"""What a summariser is asked for and what it answers; the embedded one, which needs no model."""
+"""`Summarizer`: its request and its answer; and the embedded summariser, which needs no model."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
 AnswerForm = Literal["findings", "whole"]
-"""What an answer is. `"findings"` are lines with their sources, which become part of the notes.
-`"whole"` is one text that replaces the summary so far."""
+"""The form of an answer. `"findings"`: lines with the ids of their sources, which become a part of
+the notes. `"whole"`: one text that replaces the summary so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class LastRequest:
     """An agent's last request, as it was sent."""
 
     model: Runnable[Any, Any]
-    messages: Sequence[Any]  # the system prompt first
-    tools: Sequence[Any] = ()  # empty where the model has its own bound already
+    messages: Sequence[Any]  # the system prompt comes first
+    tools: Sequence[Any] = ()  # empty if the model already has its tools bound
     tool_choice: Any = None
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of that call alone
-    window: int | None = None  # tokens that the model takes; None where that is unknown
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of this call only
+    window: int | None = None  # the model's input limit in tokens; None if it is unknown
     at: float = 0.0  # when it was answered, by `time.monotonic()`
-    any_model: bool = False  # a summariser may use this request whatever its own model is
+    any_model: bool = False  # whether a summariser with another model may use this request
 
     def bound(self) -> Runnable[Any, Any]:
-        """Return the model with its tools and settings, as agents of LangChain call it.
+        """Return the model with its tools and settings bound, as LangChain's agents call it.
 
-        Only then does the provider find the request in its cache.
+        The provider finds the request in its cache only if it is sent in this form.
         """
         if not self.tools:
             return self.model.bind(**self.settings) if self.settings else self.model
@@ -50,30 +50,46 @@ class LastRequest:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """What a summariser is to read and how much it may write."""
+    """The messages that a summariser must read, and the most that it may write.
 
-    entries: Sequence[Message]  # the originals that leave, oldest first; all are to be read
-    summary_so_far: str  # the notes, or in the form "whole" its last text; empty for none
-    limit: int  # tokens that the text may take
-    count: Callable[[str], int]  # tokens of a text
+    Attributes:
+        entries: the originals that are evicted, the oldest first. It must read all of them.
+        summary_so_far: the notes; in the form `"whole"` the last text of this summariser. Empty if
+            there is none.
+        limit: the most tokens of the text.
+        count: a function that returns the tokens of a text.
+        form: the form of the answer.
+        rewrites_findings: whether the findings of the answer replace those in `summary_so_far`.
+        focus: a subject that the text must keep; empty if the caller named none.
+        kept: the messages that stay in the view after the summary.
+        kept_before_last_evicted: how many of `kept` come before the last evicted message.
+        accepted_up_to: the tokens up to which a text is used unchanged. None: `limit`.
+        archived: whether the originals can be recalled.
+        brief_summary: a shorter `summary_so_far`, for a request in which there would be no room for
+            it next to all entries.
+        last: the agent's last request, if it has all entries and is to be sent again.
+        last_tokens: the tokens of `last`.
+        tokens: the tokens of `entries`; 0 if they were not counted.
+    """
+
+    entries: Sequence[Message]
+    summary_so_far: str
+    limit: int
+    count: Callable[[str], int]
     form: AnswerForm = "whole"
     rewrites_findings: bool = False
-    """The findings of the answer take the place of those in `summary_so_far`."""
-    focus: str = ""  # what the caller wants kept above all
-    kept: Sequence[Message] = ()  # messages that stay in view after the summary
-    kept_before_last_evicted: int = 0  # how many of `kept` came before the last that leaves
-    accepted_up_to: int | None = (
-        None  # tokens up to which a text is used as it is; None for `limit`
-    )
-    archived: bool = True  # originals can be recalled
+    focus: str = ""
+    kept: Sequence[Message] = ()
+    kept_before_last_evicted: int = 0
+    accepted_up_to: int | None = None
+    archived: bool = True
     brief_summary: str = ""
-    """`summary_so_far` in less room, for a reading that could not take all entries beside it."""
-    last: LastRequest | None = None  # it shows all of these, and is to be asked again
-    last_tokens: int = 0  # of that request
-    tokens: int = 0  # of `entries`, where they were counted
+    last: LastRequest | None = None
+    last_tokens: int = 0
+    tokens: int = 0
 
     def within(self, limit: int | None) -> SummaryRequest:
-        """Return the request for a text of at most `limit` tokens; None changes nothing."""
+        """Return the same request, for a text of at most `limit` tokens. None changes nothing."""
         if limit is None or limit >= self.limit:
             return self
         accepted = self.limit if self.accepted_up_to is None else self.accepted_up_to
@@ -82,64 +98,82 @@ class SummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a summariser answers."""
+    """The answer of a summariser.
 
-    text: str  # findings or a whole summary, as its form says
-    read: tuple[str, ...]  # keys of the entries that it has read whole
+    Attributes:
+        text: findings or a whole summary, according to the form of the summariser.
+        read: keys of the entries that it has read completely. All must be here.
+        cost: what its calls cost.
+        request_kind: for a chat model: `"cached"` if it answered after the agent's last request,
+            else `"smallest"`.
+        cut: tokens that are known to be missing at the end, at least 1, if the text ended at a
+            limit that the caller had set; 0 if it is complete.
+    """
+
+    text: str
+    read: tuple[str, ...]
     cost: Cost = field(default_factory=Cost)
-    request_kind: str = ""  # to a chat model: "cached" on the agent's last request, else "smallest"
+    request_kind: str = ""
     cut: int = 0
-    """Tokens known to be missing at its end, at least 1, if it ended at a limit of its caller's."""
 
 
 @runtime_checkable
 class Summarizer(Protocol):
-    """Anything that can turn messages into a summary, without and with an event loop.
+    """An object that makes a summary of messages, with and without an event loop.
 
-    `identity` changes with whatever changes its summaries; a draft made under another identity is
-    not used. That of a function is made of its place and its code, not of what it closes over. A
-    summariser may have a `form`, by default `"whole"`, and `min_tokens`, a number of tokens that
-    makes any text a summary.
+    It may also have two attributes: `form`, an `AnswerForm` (default `"whole"`), and `min_tokens`,
+    the number of tokens from which any text of it is accepted as a summary.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that results, events and the log show."""
 
     @property
-    def identity(self) -> str: ...
+    def identity(self) -> str:
+        """A text that changes whenever something changes that affects its summaries.
+
+        A draft that was made with another identity is not used. For a plain function, the identity
+        is made from its name and its code, but not from variables that it uses.
+        """
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        """Summarise; raises `SummaryError` when it cannot."""
+        """Return a summary.
+
+        Raises:
+            SummaryError: no summary could be made.
+        """
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        """Summarise on an event loop."""
+        """`summarize` on an event loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummarizerTraits:
-    """What a summariser may have beside the methods that each one has."""
+    """Attributes that a summariser may have in addition to its methods."""
 
     form: AnswerForm
-    """What its answers are."""
+    """The form of its answers."""
 
     min_tokens: int | None
-    """Tokens that make any text of it a summary; None for the rule of `wrong_with`."""
+    """The tokens from which any text is accepted. None: the rule of `wrong_with`."""
 
     answer_limit: int | None
-    """Tokens that its model can answer at most; None if nothing limits it."""
+    """The most tokens that its model can answer; None if nothing limits it."""
 
     summarize_flow: Callable[[SummaryRequest], Awaitable[Summary]] | None
-    """Its steps as a coroutine: it sets a time for each of its calls, and reports them."""
+    """Its work as a coroutine, which limits the time of each call by itself and reports it."""
 
     obstacle: Callable[[LastRequest, int, SummaryRequest], str] | None
-    """Says why it cannot ask behind the agent's last request, or nothing. None if it never can."""
+    """Returns why it cannot ask after the agent's last request; empty if it can. None: it never
+    can."""
 
     model: Any
-    """The model that it asks; None where it asks none, or one that nobody knows."""
+    """The model that it calls; None if it calls none, or an unknown one."""
 
     @classmethod
     def of(cls, summarizer: Summarizer) -> SummarizerTraits:
-        """Return what a summariser has of these, by their names."""
+        """Return the attributes that a summariser has, and defaults for the others."""
         return cls(
             form=getattr(summarizer, "form", "whole"),
             min_tokens=getattr(summarizer, "min_tokens", None),
@@ -151,10 +185,10 @@ class SummarizerTraits:
 
 
 class EmbeddedSummarizer:
-    """Writes notes from the messages alone, offline; equal messages give equal notes.
+    """A summariser that needs no model and no network. It quotes and shortens the messages.
 
-    Where a model would report findings, it quotes what the agent said to the user. Use a model
-    where you have one.
+    Equal messages give equal notes. A model would report findings; this summariser quotes what the
+    agent said to the user instead. If you have a model, use that.
     """
 
     name = EMBEDDED
@@ -172,7 +206,12 @@ class EmbeddedSummarizer:
 
 
 def check_settings(timeout: float | None, **numbers: int | None) -> None:
-    """Raise `PolicyError` for a setting out of its range; only `min_tokens` may be 0."""
+    """Check settings of a summariser.
+
+    Raises:
+        PolicyError: a number is too small (only `min_tokens` may be 0), or `timeout` is not a
+            number of seconds above 0.
+    """
     for name, value in numbers.items():
         if value is not None:
             whole(value, name, 0 if name == "min_tokens" else 1)
