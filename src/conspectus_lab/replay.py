@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-from conspectus.core.policy import check_size, names_embedded, parse_trigger, whole
+from conspectus.core.policy import check_size, check_whole_number, names_embedded, parse_trigger
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.model import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
@@ -120,7 +120,7 @@ def replay(
         raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
     trigger_words = " or ".join(map(str, clauses))
     unit, amount = check_size(keep, "keep")
-    eighth_of_window = whole(window, "window") // SUMMARY_SHARE
+    eighth_of_window = check_whole_number(window, "window") // SUMMARY_SHARE
     if summary_tokens is None:
         summary_tokens = max(LEAST_SUMMARY, min(MOST_SUMMARY, eighth_of_window))
     if priced_as is None and is_priced(PRICED_AS, prices):
@@ -132,9 +132,9 @@ def replay(
         trigger_words=trigger_words,
         keep=keep,
         summarizer=_summarizer(summarizer),
-        summary_tokens=whole(summary_tokens, "summary_tokens"),
+        summary_tokens=check_whole_number(summary_tokens, "summary_tokens"),
         questions=questions,
-        recall_tokens=whole(recall_tokens, "recall_tokens"),
+        recall_tokens=check_whole_number(recall_tokens, "recall_tokens"),
         on_compaction=on_compaction,
         priced_as=priced_as,
         prices=prices,

@@ -13,7 +13,7 @@ from conspectus import CompactionResult
 from conspectus._arguments import documented, takes
 from conspectus.bridge import arun, run
 from conspectus.core.items import Window
-from conspectus.core.policy import whole
+from conspectus.core.policy import check_whole_number
 from conspectus.engine.building import open_archive, window_of
 from conspectus.engine.closing import Closing
 from conspectus.engine.engine import Engine
@@ -161,7 +161,9 @@ class Fitter(Closing):
         scope = scope_of(tenant, thread_id, session)
         engine, window = self.engine(model)
         meter = engine.meter
-        reserved_tokens = whole(answer_tokens or 0, "answer_tokens", 0) + meter.tools(tools or ())
+        reserved_tokens = check_whole_number(answer_tokens or 0, "answer_tokens", 0) + meter.tools(
+            tools or ()
+        )
         if system:
             reserved_tokens += meter.message(plain({"role": "system", "content": system}))
         if reserved_tokens >= window:

@@ -17,12 +17,13 @@ from conspectus.core.policy import LARGEST_SUMMARY, REARM
 BOUNDLESS = 2**62  # Tokens of an unknown window
 
 FREE_AFTERWARDS = 0.4
-"""A compaction leaves this share of the budget free, or of the size at which the trigger fires, so
-that the next one is far away."""
+"""The free share, two fifths: a compaction leaves so much of the budget, or of the size at which
+the trigger fires, free for new messages, so that the next compaction is far away."""
 
 BESIDE = 0.5
-"""Where what must stay takes more than a fifth of that size, this share of the rest may be taken:
-notes on histories with long instructions are worth more than a later compaction."""
+"""Where messages that must stay take much of that size, notes may take this share of its rest, even
+if less than the free share is left: beside long instructions, notes are worth more than a later
+compaction."""
 
 CLIP_TO = 200  # Tokens of a stale result that is clipped
 
@@ -30,8 +31,12 @@ GIANT = 1 / 4  # A message of more than this share of the budget is a giant
 LARGE = 1 / 8  # One of more than this share is large
 SHORT = 1 / 16  # The least share that is shown of a message so that more may stay
 
+MOST_FIXED_WITH_UNREAD = 1 / 2
+"""Share of the budget that messages that never leave may take together with late results that no
+model has read. Where they take more, these results may leave: a summariser reads them instead."""
+
 KEEPS_STANDING = 0
-"""Tokens of the summary where none is made, and the one in view stays."""
+"""`Compact.summary_tokens` of a plan that makes no summary: the one in view, if any, stays."""
 
 BudgetRule = Literal["with_free_share", "with_room_to_grow", "whole_budget"]
 CutRule = Literal["where_keep_asks", "first_that_fits", "last"]
@@ -97,10 +102,10 @@ OLDEST_FIRST = (
 
 
 class Division(NamedTuple):
-    """A history at one cut: places of what leaves, and of what stays; summaries are in neither."""
+    """A history divided at one cut: places of messages. Summaries are in neither part."""
 
-    leaving: Sequence[int]
-    staying: Sequence[int]
+    evicted: Sequence[int]
+    kept: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +113,17 @@ class SummaryBounds:
     """The tokens that a summary message may take, its frame included.
 
     Attributes:
-        longest: the most that is asked for.
-        full: the size of which a rung asks a part; 0 for `longest`.
-        floor: the least that is useful.
-        says_something: the least beside whose frame it says anything.
-        cap: the most that a caller has allowed; None if that is not set.
-        unhalved_up_to: the most that it may take although that is more than half of what it
-            replaces.
-        share_beside: the largest share of the budget beside what stays.
-        never_larger: whether it must be smaller than what it replaces, in any case.
+        longest: the most tokens that a summariser is asked for.
+        full: the size of which a rung asks for a part; 0 for `longest`.
+        floor: the fewest tokens of a useful summary.
+        says_something: the fewest tokens of a summary that has a text in its frame.
+        cap: the most tokens that a caller has allowed; None if the caller has set no size.
+        full_ratio_up_to: a summary may take half of the tokens that it replaces; up to this size,
+            it may take all of them.
+        share_beside: the largest share that the summary takes of the budget that the kept messages
+            leave.
+        never_larger: whether the summary must be smaller than the messages that it replaces, in
+            any case.
     """
 
     longest: int = 0
@@ -124,13 +131,13 @@ class SummaryBounds:
     floor: int = 1
     says_something: int = 0
     cap: int | None = None
-    unhalved_up_to: int = LARGEST_SUMMARY
+    full_ratio_up_to: int = LARGEST_SUMMARY
     share_beside: float = 1
     never_larger: bool = False
 
     @property
     def least(self) -> int:
-        """The least that is useful, where the most is not less."""
+        """The fewest tokens of a useful summary; no more than `longest`."""
         return max(1, min(self.floor, self.longest))
 
 
@@ -142,10 +149,11 @@ class Ladder:
     limit: int | None  # for all messages; None for no limit
     summary: SummaryBounds = SummaryBounds()
     _: KW_ONLY
-    gain: int = 0  # tokens that a plan must free
+    gain: int = 0  # tokens by which a plan must make the history smaller
     clip_users: bool = True  # messages in the user's role may be clipped
-    base: int = 0  # tokens that any list of messages takes beside them
-    fires_at: int | None = None  # tokens at which the trigger fires; None if it counts none
+    base: int = 0  # tokens that a list takes beside its messages, whichever these are
+    # tokens at which the trigger fires; None if it counts messages alone
+    fires_at: int | None = None
     growth: int = 0  # tokens that will have come until the plan takes effect
 
     # What the history is made of
@@ -172,25 +180,29 @@ class Ladder:
 
     @cached_property
     def legal_cuts(self) -> list[int]:
-        """The places before which the history may be divided; the first if there is none."""
+        """The places before which the history may be divided; the first if no place is legal."""
         return [cut for cut in range(len(self.items)) if self.exchanges.cuts[cut]] or [0]
 
     @cached_property
     def fixed(self) -> frozenset[int]:
-        """The places of what never leaves."""
+        """The places of messages that never leave.
+
+        Late second results that no model has read are among them, unless all of them together
+        would take more than half of the budget.
+        """
         fixed = must_stay(self.items, self.exchanges)
-        if sum(self.items[at].tokens for at in fixed) > self.budget // 2:
+        if sum(self.items[at].tokens for at in fixed) > self.budget * MOST_FIXED_WITH_UNREAD:
             return must_stay(self.items, self.exchanges, unread_stay=False)
         return fixed
 
     @cached_property
     def fixed_tokens(self) -> int:
-        """The size of what never leaves."""
+        """The tokens of messages that never leave."""
         return self.base + sum(self.items[at].tokens for at in self.fixed)
 
     @cached_property
     def never_clipped(self) -> frozenset[int]:
-        """The places of what is shown whole or not at all."""
+        """The places of messages that are shown whole or not at all."""
         if self.clip_users:
             return self.exchanges.unclippable
         in_users_role = (at for at, item in enumerate(self.items) if item.role == "user")
@@ -198,7 +210,7 @@ class Ladder:
 
     @cached_property
     def clipped_last(self) -> frozenset[int]:
-        """The places of what users wrote or pinned, which is clipped after all else."""
+        """The places of messages that users wrote or pinned; they are clipped after all others."""
         return frozenset(
             at
             for at, item in enumerate(self.items)
@@ -214,24 +226,24 @@ class Ladder:
 
     @cached_property
     def first_cut(self) -> int:
-        """The first cut at which something leaves; orphans leave at any."""
+        """The first cut at which a message leaves; orphans leave at any cut."""
         return 0 if self.exchanges.orphans else self.first_leaving + 1
 
     @cached_property
     def kept_at(self) -> list[int]:
-        """The size of what stays at each cut, shown whole."""
+        """For each cut, the tokens of the messages that stay, shown whole."""
         return self.sizes_at_cuts()
 
     # How much a history may take
 
     @cached_property
     def next_compaction_at(self) -> int:
-        """The size at which the next compaction comes: the budget, or the trigger's."""
+        """The tokens at which the next compaction comes: the budget, or the trigger's size."""
         return min(self.budget, self.fires_at or self.budget)
 
     @cached_property
     def budgets(self) -> dict[BudgetRule, int]:
-        """The most that the history may take after a compaction, by the rule of a rung."""
+        """The most tokens of the history after a compaction, by the rule of a rung."""
         basis = self.next_compaction_at
         aim = int(basis * (1 - FREE_AFTERWARDS)) - self.growth
         if self.fixed_tokens < basis:
@@ -251,14 +263,14 @@ class Ladder:
         A summary is replaced, an orphan leaves anyway, and a late second result that was read stays
         as long as its call does.
         """
-        leaving: list[int] = []
-        staying: list[int] = []
+        evicted: list[int] = []
+        kept: list[int] = []
         for at, item in enumerate(self.items):
             if item.summary:
                 continue
             leaves = self._leaves_at(at, cut) and at not in self.fixed
-            (leaving if leaves else staying).append(at)
-        return Division(leaving, staying)
+            (evicted if leaves else kept).append(at)
+        return Division(evicted, kept)
 
     def _leaves_at(self, at: int, cut: int) -> bool:
         """Tell whether a message that may leave does so at a cut."""
@@ -269,7 +281,7 @@ class Ladder:
         return min(at, self.exchanges.late_results.get(at, at))
 
     def sizes_at_cuts(self, level: int = BOUNDLESS, spared: Set[int] = frozenset()) -> list[int]:
-        """Return, for every cut, what stays, clipped to `level` where that is allowed."""
+        """Return the tokens of the kept messages for each cut, clipped to `level` if allowed."""
         always = self.base
         movable = [0] * len(self.items)
         for at, item in enumerate(self.items):
@@ -283,7 +295,7 @@ class Ladder:
         return [always + behind for behind in behind_each]
 
     def size_at(self, at: int, level: int, spared: Set[int] = frozenset()) -> int:
-        """Return the size of an item if all that may be are clipped to `level`."""
+        """Return the tokens of an item, clipped to `level` if it may be clipped."""
         tokens = self.items[at].tokens
         if tokens <= level or at in spared or at in self.never_clipped:
             return tokens
@@ -310,7 +322,7 @@ class Ladder:
                 return None
             plan = next(self._plans_of(rung, cuts[rung.cut], clip=clip), None)
             if isinstance(plan, Compact) and clip and rung.budget == "with_free_share":
-                return self._reaching_back(plan, keeps_from)
+                return self._reach_back(plan, keeps_from)
             if plan is not None:
                 return plan
         return None
@@ -339,7 +351,7 @@ class Ladder:
         return self.limit is not None or of_trigger
 
     def _spared_by(self, rung: Rung) -> frozenset[int]:
-        """Return the places of what a rung shows whole."""
+        """Return the places of messages that a rung shows whole."""
         return self.clipped_last & self.fixed if rung.spares_users else frozenset()
 
     def _clip_level(self, clips: Clippable) -> int:
@@ -359,9 +371,9 @@ class Ladder:
 
         Args:
             cut: where the history is divided.
-            staying: the size of what stays, clipped as it may be.
-            budget: for all messages.
-            part: of the full size of a summary that it gets at least.
+            staying: tokens of the kept messages, clipped as the rung allows.
+            budget: tokens for all messages.
+            part: the part of its full size that the summary gets at least.
         """
         sizes = self.summary
         left = budget - staying
@@ -380,11 +392,11 @@ class Ladder:
         return summary_tokens if summary_tokens >= min(largest, asked) else None
 
     def _largest_summary(self, cut: int, staying: int) -> int:
-        """Return the largest summary of what leaves at a cut."""
+        """Return the most tokens of a summary of the messages that leave at a cut."""
         sizes = self.summary
         largest = self.tokens - self.kept_at[cut]  # no larger than what it replaces
         if self.gain:
-            largest = self._halved_if_large(largest)
+            largest = self._halve_if_large(largest)
         if not sizes.never_larger:
             largest = max(sizes.least, largest)
         largest = min(sizes.longest, largest)
@@ -393,9 +405,9 @@ class Ladder:
             largest = min(largest, max(sizes.least, beside))
         return largest
 
-    def _halved_if_large(self, replaced: int) -> int:
-        """Return half of what leaves; if that is little, all of it but the gain."""
-        return max(replaced // 2, min(self.summary.unhalved_up_to, replaced - self.gain))
+    def _halve_if_large(self, replaced: int) -> int:
+        """Return half of the replaced tokens; if they are few, all of them but the gain."""
+        return max(replaced // 2, min(self.summary.full_ratio_up_to, replaced - self.gain))
 
     def _fit(
         self,
@@ -409,11 +421,11 @@ class Ladder:
 
         Nothing is clipped below `level`. Where too little would be freed, the summary gets less.
         """
-        leaving, staying = divided
-        clips = self._clips(staying, self._budget_beside(budget, summary_tokens), level, spared)
-        if clips is None or not (leaving or clips or summary_tokens):
+        evicted, kept = divided
+        clips = self._clips(kept, self._budget_beside(budget, summary_tokens), level, spared)
+        if clips is None or not (evicted or clips or summary_tokens):
             return None
-        plan = self.plan_for(leaving, staying, clips, summary_tokens)
+        plan = self.plan_for(evicted, kept, clips, summary_tokens)
         lacking = self.gain - (plan.tokens - plan.at_most)
         if not self.gain or lacking <= 0:
             return plan
@@ -458,7 +470,7 @@ class Ladder:
         sizes = ((at, self.size_at(at, level, untouched)) for at in staying)
         return tuple(PlannedClip(at, size) for at, size in sizes if size < self.items[at].tokens)
 
-    def _reaching_back(self, plan: Compact, keeps_from: int) -> Compact:
+    def _reach_back(self, plan: Compact, keeps_from: int) -> Compact:
         """Let more exchanges stay by showing their large messages short.
 
         A cut falls behind the exchange that no longer fits whole, often one large tool result, and
@@ -466,81 +478,81 @@ class Ladder:
         """
         left = self.budgets["with_free_share"] - plan.at_most
         level = max(CLIP_TO, int(self.budget * SHORT))
-        brought_back = self._that_may_stay_too(plan, keeps_from, left, level)
+        brought_back = self._find_more_to_keep(plan, keeps_from, left, level)
         if not brought_back:
             return plan
         clips = self._clips(brought_back, left, level, self.clipped_last)
         if clips is None:
             return plan
-        leaving, staying = self.divide(brought_back[0])
-        summary_tokens = plan.summary_tokens if leaving else KEEPS_STANDING
-        if leaving and self.summary.never_larger:
-            replaced = self.standing_summary + sum(self.items[at].tokens for at in leaving)
+        evicted, kept = self.divide(brought_back[0])
+        summary_tokens = plan.summary_tokens if evicted else KEEPS_STANDING
+        if evicted and self.summary.never_larger:
+            replaced = self.standing_summary + sum(self.items[at].tokens for at in evicted)
             summary_tokens = min(summary_tokens, replaced)
             if summary_tokens < self.summary.says_something:
                 return plan
-        wider = self.plan_for(leaving, staying, (*plan.clips, *clips), summary_tokens)
+        wider = self.plan_for(evicted, kept, (*plan.clips, *clips), summary_tokens)
         frees_enough = wider.tokens - wider.at_most >= self.gain
         return replace(wider, planned_within=plan.planned_within) if frees_enough else plan
 
-    def _that_may_stay_too(
-        self, plan: Compact, keeps_from: int, left: int, level: int
+    def _find_more_to_keep(
+        self, plan: Compact, keeps_from: int, room: int, level: int
     ) -> Sequence[int]:
-        """Return the newest of what leaves, up to a legal cut, that fits if it is clipped."""
+        """Return the newest evicted messages, up to a legal cut, that fit if they are clipped."""
         newest_first = sorted(set(plan.evicted) - self.exchanges.orphans, reverse=True)
         earliest = max(keeps_from, self.first_leaving)
         if self.standing_summary > plan.summary_tokens:
             # A shorter summary than the one in force is only made if something leaves.
             earliest = max(keeps_from, self.first_leaving + 1)
-        number = 0
-        taken = 0
-        for count, at in enumerate(newest_first, 1):
-            taken += self.size_at(at, level, self.clipped_last)
-            if taken > left or at < earliest:
+        brought_back = 0  # how many of them
+        used_tokens = 0
+        for considered, at in enumerate(newest_first, 1):
+            used_tokens += self.size_at(at, level, self.clipped_last)
+            if used_tokens > room or at < earliest:
                 break
             if self.exchanges.cuts[at]:
-                number = count
-        return newest_first[:number][::-1]
+                brought_back = considered
+        return newest_first[:brought_back][::-1]
 
     # Plans
 
     def plan_for(
         self,
-        leaving: Sequence[int],
-        staying: Sequence[int],
+        evicted: Sequence[int],
+        kept: Sequence[int],
         clips: tuple[PlannedClip, ...],
         summary_tokens: int,
     ) -> Compact:
         """Return the plan with these clips and a summary of this size, or with the one in view."""
         freed = sum(self.items[clip.index].tokens - clip.limit for clip in clips)
-        kept = self.base + sum(self.items[at].tokens for at in staying)
+        kept_tokens = self.base + sum(self.items[at].tokens for at in kept)
         return Compact(
             cause="",
-            evicted=tuple(leaving),
+            evicted=tuple(evicted),
             clips=clips,
             summary_tokens=summary_tokens,
             tokens=self.tokens,
-            at_most=kept - freed + (summary_tokens or self.standing_summary),
+            at_most=kept_tokens - freed + (summary_tokens or self.standing_summary),
             budget=self.limit,
             summary_cap=self.summary.cap,
         )
 
-    def smallest(self, *, clip: bool) -> Compact:
+    def smallest_plan(self, *, clip: bool) -> Compact:
         """Return the plan that evicts everything evictable, and clips whatever may be clipped.
 
         Of the user's newest message and of pinned ones an eighth of the budget is shown: a model
         that does not see what it is asked answers something else.
         """
-        leaving, staying = self.divide(self.legal_cuts[-1])
+        evicted, kept = self.divide(self.legal_cuts[-1])
         clips: list[PlannedClip] = []
-        for at in staying if clip else ():
+        for at in kept if clip else ():
             size = self.size_at(at, self._least_shown(at))
             if size < self.items[at].tokens:
                 clips.append(PlannedClip(at, size))
         least = self.summary.least
-        needs_summary = bool(leaving) or self.standing_summary > least
+        needs_summary = bool(evicted) or self.standing_summary > least
         summary_tokens = least if needs_summary else KEEPS_STANDING
-        return self.plan_for(leaving, staying, tuple(clips), summary_tokens)
+        return self.plan_for(evicted, kept, tuple(clips), summary_tokens)
 
     def _least_shown(self, at: int) -> int:
         """Return the size to which a message is clipped where nothing fits."""

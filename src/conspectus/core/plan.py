@@ -31,22 +31,22 @@ from conspectus.core.policy import (
     SMALLEST_SUMMARY,
     Policy,
     TriggerCondition,
-    cut_for,
+    first_kept_by,
     has_grown,
 )
 
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
 
 GAIN_DIVISOR = 10
-"""One part in so many of a history is freed by a compaction that neither the window nor force
-asks for: less would cost a summary without delaying the next one. In LangMem's order, it is the
-least that a plan saves which stays above the limit."""
+"""A compaction that only a trigger in tokens asks for must free one part in so many of the history:
+less would cost a summary without delaying the next one. Small histories are exempt. In LangMem's
+order, a plan that stays above the limit must save as much."""
 
-UNHALVED_BY_MESSAGES = 1 / 16
+FULL_RATIO_BY_MESSAGES = 1 / 16
 """With triggers in messages alone, a summary of up to this share of the window may exceed half of
 what it replaces."""
 
-MOST_UNHALVED = 4 * LARGEST_SUMMARY  # the most tokens of such a summary
+MOST_AT_FULL_RATIO = 4 * LARGEST_SUMMARY  # the most tokens of such a summary
 
 NOTES_BESIDE_KEEP = 0.2
 """Where a caller has set `keep`, the summary takes this share of the room beside what stays, so
@@ -104,9 +104,10 @@ class PlanOptions:
     """What a plan may do, and what it must leave room for.
 
     Attributes:
-        force: compact although nothing asks for it.
+        force: whether to compact although no trigger and no window asks for it.
         clip: whether messages may be clipped, which needs a place for their originals.
-        clip_users: whether those of the user may be, too; else only results and the agent's own.
+        clip_users: whether messages of the user may be clipped, too; else only results of tools and
+            messages of the agent.
         floor: the smallest useful summary message, in tokens, its frame included.
         never_larger: whether the summary must be smaller than what it replaces, in any case.
         growth: the share of the trigger's size that will have come until the plan takes effect.
@@ -177,9 +178,9 @@ def plan(
         return Stuck(reason, tokens, tokens, ladder.budget)
     decided = stale or _climb(ladder, policy, keeps_from, options.clip)
     if isinstance(decided, Stuck):
-        decided = _naming_reserved(decided, window)
+        decided = _name_reserved(decided, window)
         if options.force or not _must_grow(tokens, past.stuck_at):
-            decided = _made_smaller(ladder, decided, clip=options.clip)
+            decided = _make_smaller(ladder, decided, clip=options.clip)
     if not isinstance(decided, Compact):
         return decided
     cause = f"trigger: {fired}"
@@ -195,7 +196,7 @@ def _first_kept(items: Sequence[Item], policy: Policy, limit: int | None) -> int
     sizes = [
         item.tokens if item.tokens_for_keep is None else item.tokens_for_keep for item in items
     ]
-    return cut_for(policy.keep, sizes, limit)
+    return first_kept_by(policy.keep, sizes, limit)
 
 
 def _cut_that_keeps(ladder: Ladder, place: int) -> int:
@@ -228,7 +229,7 @@ def _trigger_tokens(
     return None if threshold is None else int(threshold * scale)
 
 
-def _naming_reserved(stuck: Stuck, window: Window | None) -> Stuck:
+def _name_reserved(stuck: Stuck, window: Window | None) -> Stuck:
     """Say it first where reserved tokens alone take the window."""
     if window is None or window.budget > 0:
         return stuck
@@ -262,7 +263,7 @@ def _ladder(
         growth = int(options.growth * min(sizes, default=0))
     notes_may_be_long = not policy.keep_is_set or options.never_larger
     if notes_may_be_long and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
-        fires_at = None  # two fifths of the window are free, of which notes are worth the more
+        fires_at = None  # the free share is one of the window: notes are worth the larger room
     instructions = base + sum(item.tokens for item in items[: leading_system_items(items)])
     return Ladder(
         items,
@@ -279,12 +280,12 @@ def _ladder(
 def _summary_bounds(
     policy: Policy, window: Window | None, instructions: int, options: PlanOptions
 ) -> SummaryBounds:
-    """Return what a summary may take in a window, beside the tokens of instructions."""
+    """Return the tokens that a summary may take in a window, beside those of instructions."""
     limits = policy.summary_limits(window, instructions)
-    unhalved_up_to = LARGEST_SUMMARY
+    full_ratio_up_to = LARGEST_SUMMARY
     if window is not None and policy.counts_messages_alone:
-        share = min(int(window.budget * UNHALVED_BY_MESSAGES), MOST_UNHALVED)
-        unhalved_up_to = max(unhalved_up_to, share)
+        share = min(int(window.budget * FULL_RATIO_BY_MESSAGES), MOST_AT_FULL_RATIO)
+        full_ratio_up_to = max(full_ratio_up_to, share)
     # What the embedded summariser writes costs no call, so that its notes may be long.
     short_notes = policy.keep_is_set and limits.cap is None and not options.never_larger
     return SummaryBounds(
@@ -292,14 +293,14 @@ def _summary_bounds(
         floor=options.floor,
         says_something=policy.summary_frame + LEAST_TEXT,
         cap=limits.cap,
-        unhalved_up_to=unhalved_up_to,
+        full_ratio_up_to=full_ratio_up_to,
         share_beside=NOTES_BESIDE_KEEP if short_notes else 1,
         never_larger=options.never_larger,
     )
 
 
 def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, decided: Compact) -> str:
-    """Say why less than two fifths are free, or which setting gave way for them; else nothing."""
+    """Say why less than the free share is left, or which setting gave way for it; else nothing."""
     basis = ladder.next_compaction_at
     if basis >= BOUNDLESS or basis <= 0 or decided.stuck is not None:
         return ""
@@ -331,7 +332,7 @@ def _clip_stale(
     if settings is None or trigger_tokens is None:
         return None
     clips: list[PlannedClip] = []
-    for at in settings.stale(ladder.items):
+    for at in settings.places(ladder.items):
         item = ladder.items[at]
         short = max(item.least, 0 if item.expendable else CLIP_TO)
         stays = item.clipped or item.pinned or at in ladder.never_clipped
@@ -341,7 +342,8 @@ def _clip_stale(
     plan = ladder.plan_for((), messages, tuple(clips), KEEPS_STANDING)
     enough = int(trigger_tokens * RELIEF)
     if settings.least is not None:
-        enough = int(trigger_tokens / REARM)  # else the same trigger would count again at once
+        # Above this size, the same trigger would fire again at once.
+        enough = int(trigger_tokens / REARM)
     is_enough = plan.at_most <= min(enough, int(ladder.budget * (1 - FREE_AFTERWARDS)))
     return plan if clips and is_enough and _frees_enough(plan, settings.least) else None
 
@@ -372,9 +374,9 @@ def _climb(ladder: Ladder, policy: Policy, keeps_from: int, clip: bool) -> Plan:
 
 def _stuck(ladder: Ladder, clip: bool) -> Stuck:
     """Return why nothing fits, with the numbers."""
-    leaving, staying = ladder.divide(ladder.legal_cuts[-1])
-    needed = ladder.base + sum(ladder.size_at(at, 1 if clip else BOUNDLESS) for at in staying)
-    if leaving or ladder.standing_summary:
+    evicted, kept = ladder.divide(ladder.legal_cuts[-1])
+    needed = ladder.base + sum(ladder.size_at(at, 1 if clip else BOUNDLESS) for at in kept)
+    if evicted or ladder.standing_summary:
         needed += ladder.summary.least
     reason = STUCK.format(needed=needed, budget=ladder.budget)
     if not (clip and ladder.clip_users):
@@ -382,9 +384,9 @@ def _stuck(ladder: Ladder, clip: bool) -> Stuck:
     return Stuck(reason, ladder.tokens, needed, ladder.budget)
 
 
-def _made_smaller(ladder: Ladder, stuck: Stuck, *, clip: bool) -> Compact | Stuck:
+def _make_smaller(ladder: Ladder, stuck: Stuck, *, clip: bool) -> Compact | Stuck:
     """Return the plan that evicts everything evictable, although what stays does not fit."""
-    plan = ladder.smallest(clip=clip)
+    plan = ladder.smallest_plan(clip=clip)
     return replace(plan, stuck=stuck) if plan.at_most < plan.tokens else stuck
 
 
@@ -437,7 +439,7 @@ def oldest_first(
     starts_at = len(items) if cut is None else cut
     plan = ladder.climb(OLDEST_FIRST, starts_at, clip=clip and over)
     if not isinstance(plan, Compact):
-        smaller = _evicting_all_that_may_leave(ladder, full)
+        smaller = _evict_all_that_may_leave(ladder, full)
         needed = tokens if smaller is None else smaller.at_most
         if smaller is None or tokens - needed < tokens // GAIN_DIVISOR:
             if not over:
@@ -449,10 +451,10 @@ def oldest_first(
     return replace(plan, cause=f"gathered: {gathered:,} tokens", summary_cap=cap)
 
 
-def _evicting_all_that_may_leave(ladder: Ladder, summary: int) -> Compact | None:
+def _evict_all_that_may_leave(ladder: Ladder, summary: int) -> Compact | None:
     """Return the plan that evicts everything evictable, for a summary of so many tokens."""
-    leaving, staying = ladder.divide(ladder.legal_cuts[-1])
-    return ladder.plan_for(leaving, staying, (), summary) if leaving else None
+    evicted, kept = ladder.divide(ladder.legal_cuts[-1])
+    return ladder.plan_for(evicted, kept, (), summary) if evicted else None
 
 
 # What is looked at besides
@@ -464,9 +466,12 @@ def window_or_trigger(policy: Policy, window: Window | None) -> Window | None:
     return Window(tokens) if window is None and tokens is not None else window
 
 
-def divided(size: Size, share: float) -> Size:
-    """Return a size divided by a share of 1, rounded up: a trigger then fires at that share."""
-    return Size(math.ceil(size.tokens / share), math.ceil(size.messages / share))
+def divide_size(size: Size, divisor: float) -> Size:
+    """Return a size divided by a number, rounded up.
+
+    A trigger fires at a history divided by 0.8 as soon as the history has 0.8 of its size.
+    """
+    return Size(math.ceil(size.tokens / divisor), math.ceil(size.messages / divisor))
 
 
 def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:

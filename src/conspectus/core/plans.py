@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PlannedClip:
-    """An item shown in at most `limit` tokens, with a pointer to its original."""
+    """An item that is to be shown in at most `limit` tokens, with a pointer to its original."""
 
-    index: int
+    index: int  # of the item
     limit: int
 
 
@@ -18,9 +18,9 @@ class Keep:
     """A plan that leaves the history as it is, and why."""
 
     reason: str
-    tokens: int
-    due: bool = True  # the trigger or the window asks for a compaction
-    preparing: bool = False  # its notes are being prepared in the background
+    tokens: int  # of the history
+    due: bool = True  # whether the trigger or the window asks for a compaction
+    preparing: bool = False  # whether its notes are being prepared in the background
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +29,38 @@ class Compact:
 
     # why: "forced", "window", or "trigger" or "gathered" with a colon and the sizes
     cause: str
-    # indexes of the items that leave the view once archived and read; none if clips are enough
+    # indexes of the items that leave the view, once they are archived and a summariser has read
+    # them; empty if clips are enough
     evicted: tuple[int, ...]
-    clips: tuple[PlannedClip, ...]  # items that stay, clipped further
-    summary_tokens: int  # the most tokens asked of the new summary message
-    tokens: int  # size before
-    at_most: int  # size after, with the longest summary
-    budget: int | None  # tokens that the result must fit in; None without a known window
-    # the most tokens of the summary message that a caller set; None if any length will do that
-    # fits and replaces more
+    clips: tuple[PlannedClip, ...]  # items that stay in view, clipped, or clipped further
+    # the most tokens of the new summary message that are asked for; 0 if no summary is made
+    summary_tokens: int
+    tokens: int  # of the history before the compaction
+    at_most: int  # tokens after the compaction, with the longest summary
+    budget: int | None  # tokens for the history after it; None if the window is unknown
+    # the most tokens of the summary message that the caller has set; None if the caller has set
+    # none, so that any summary will do that fits and is smaller than what it replaces
     summary_cap: int | None = None
-    stuck: Stuck | None = None  # why even this, the smallest view that is legal, does not fit
-    # tokens within which the result was planned: two fifths of the window are free beside them,
-    # or less where what must stay forbids that; None for no such size
+    stuck: Stuck | None = None  # why even this plan, with the smallest legal view, does not fit
+    # tokens in which the history was planned to fit: the free share of the window is left beside
+    # them, or less if messages that must stay forbid that; None if nothing limits the plan
     planned_within: int | None = None
-    # which setting leaves too little free, with its numbers; empty for none
+    # which setting leaves less than the free share, with its numbers; empty for none
     tight: str = ""
+
+    @property
+    def makes_summary(self) -> bool:
+        """Whether a new summary message is made."""
+        return self.summary_tokens > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """The failure of all plans, with a remedy; `needed` tokens must stay at least."""
+    """No plan fits."""
 
-    reason: str
-    tokens: int
-    needed: int
+    reason: str  # with the numbers and a remedy
+    tokens: int  # of the history
+    needed: int  # tokens that must stay at least
     budget: int
 
 

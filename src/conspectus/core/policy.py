@@ -30,7 +30,8 @@ SUMMARY_DIVISOR = 3
 unless its size is set."""
 
 SHARE_BESIDE_INSTRUCTIONS = 0.6
-"""It takes no more than this share of the room beside leading system messages."""
+"""A summary message takes at most this share of the room beside leading system messages, unless its
+size is set."""
 
 LEAST_ASKED = 256  # Tokens of a summary message that are asked for at least, unless its size is set
 
@@ -74,14 +75,14 @@ def size_has_grown(now: Size, before: Size) -> bool:
 # Sizes and triggers in LangChain's forms
 
 
-def whole(value: object, name: str, least: int = 1) -> int:
+def check_whole_number(value: object, name: str, least: int = 1) -> int:
     """Return a whole number of at least `least`, or raise `PolicyError`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise PolicyError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     return value
 
 
-def plain_words(value: object, name: str) -> str:
+def check_text(value: object, name: str) -> str:
     """Return a text, empty for None, or raise `PolicyError`."""
     if value is not None and not isinstance(value, str):
         raise PolicyError(f"{name} must be a text in plain words, or None, not {value!r}.")
@@ -195,7 +196,7 @@ def _clause(value: object, name: str) -> TriggerCondition:
     return TriggerCondition(**sizes)
 
 
-def cut_for(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
+def first_kept_by(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
     """Return the place of the first message that `keep` keeps.
 
     `sizes` are the tokens of all messages, `limit` those of the window.
@@ -220,8 +221,8 @@ def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
 class SummaryLimits(NamedTuple):
     """The most tokens of a summary message, its frame included."""
 
-    longest: int  # that is asked for
-    cap: int | None = None  # that a caller has set; None if nothing is set
+    longest: int  # the most that is asked for
+    cap: int | None = None  # the most that a caller has set; None if the caller has set none
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,9 +344,10 @@ class Policy:
 class StaleResults:
     """What is clipped before anything is summarised, and the gain that makes it worthwhile."""
 
-    over: int = 1000  # tokens above which a result is clipped: more than 200, to which it is
+    # tokens above which a result is clipped, to 200 tokens; so it must be more than 200
+    over: int = 1000
     newest: int = 0  # newest results that stay whole even where `keep` does not keep them
-    # tokens that must be freed, or nothing is clipped; None for enough to bring the history to
+    # tokens that clips must free, or nothing is clipped; None if they must bring the history to
     # half of its trigger
     least: int | None = None
     tools: tuple[str, ...] | None = None  # the only tools whose results are clipped; None for all
@@ -392,10 +394,10 @@ class StaleResults:
             raise PolicyError(
                 f"{name} must be a dict with some of {', '.join(known)}, not {settings!r}"
             )
-        longest = whole(settings.get("max_length", 2000), f"{name} max_length")
+        longest = check_whole_number(settings.get("max_length", 2000), f"{name} max_length")
         return cls(over=max(201, longest // 4), tools=()) if settings.get("trigger") else None
 
-    def stale(self, items: Sequence[Item]) -> list[int]:
+    def places(self, items: Sequence[Item]) -> list[int]:
         """Return the places of the messages to clip."""
         newest = self._newest_results(items)
         places: list[int] = []

@@ -15,7 +15,7 @@ from conspectus._langchain import hide_from_streams, is_message
 from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, run, run_in_worker
 from conspectus.core.plan import window_or_trigger
-from conspectus.core.policy import plain_words
+from conspectus.core.policy import check_text
 from conspectus.engine.background import begin_preparation
 from conspectus.engine.building import meter_of, model_of, window_of
 from conspectus.engine.cached_request import request_template
@@ -207,7 +207,7 @@ class Compactor(Attributes, Closing):
         engine = self._engine
         history = HistoryContext(engine, scope, self._window)
         sources = as_messages(messages)
-        words = plain_words(focus, "focus")
+        words = check_text(focus, "focus")
         work = compact_messages(history, sources, force=force, focus=words)
         try:
             result = await heard_by(engine.listeners, work)

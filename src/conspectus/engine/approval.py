@@ -33,7 +33,7 @@ async def approved(written: WrittenDraft, leaving: Leaving) -> Draft:
         SummaryError: no answer can be used.
     """
     ask = leaving.engine.preview
-    if ask is None or not leaving.plan.summary_tokens:
+    if ask is None or not leaving.plan.makes_summary:
         return written.draft
     draft = written.draft
     limit = leaving.sizes.hard_limit

@@ -124,7 +124,7 @@ def _may_be_prepared(decision: Decision) -> bool:
     assert isinstance(plan, Compact)
     over = view.history.exceeds_window(view.size)
     failed = view.history.memory.failure(view.head_id, view.size.messages, over)
-    return bool(plan.summary_tokens) and failed is None and plan.stuck is None
+    return plan.makes_summary and failed is None and plan.stuck is None
 
 
 async def _after_waiting(decision: Decision, job: Preparation) -> Decision:

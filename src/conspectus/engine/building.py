@@ -10,7 +10,7 @@ from conspectus._langchain import is_chat_model, is_message, is_runnable, is_sto
 from conspectus._turns import others_may_compute
 from conspectus.archive import Archive
 from conspectus.core.items import Window
-from conspectus.core.policy import EMBEDDED, names_embedded, whole
+from conspectus.core.policy import EMBEDDED, check_whole_number, names_embedded
 from conspectus.engine.settings import AnyArchive, AnySummarizer, Pin, Settings
 from conspectus.errors import PolicyError
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
@@ -149,10 +149,10 @@ def meter_of(counter: TokenCounter | str | None, tokenizer: str | None, model: A
 
 def window_of(window: int | None, reserved: int) -> Window | None:
     """Check and read `window` and `reserved_tokens`."""
-    whole(reserved, "reserved_tokens", 0)
+    check_whole_number(reserved, "reserved_tokens", 0)
     if window is None:
         return None
-    whole(window, "window")
+    check_whole_number(window, "window")
     if reserved >= window:
         raise PolicyError(
             f"reserved_tokens ({reserved:,}) leaves nothing of the window ({window:,}); lower it"

@@ -31,7 +31,7 @@ def fitted_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
     made shorter, in up to `SHORTENINGS` steps, unless a person has approved it.
     """
     plan = leaving.plan
-    is_new = bool(plan.summary_tokens)
+    is_new = plan.makes_summary
     may_be_shorter = is_new and leaving.engine.preview is None and plan.stuck is None
     record, after = _made(leaving, draft)
     for _ in range(SHORTENINGS):
@@ -111,7 +111,7 @@ def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
     """Describe the messages that are joined to the summary, if any are."""
     view = leaving.view
     joins = leaving.engine.joins_by_setting
-    if not leaving.plan.summary_tokens or joins is False:
+    if not leaving.plan.makes_summary or joins is False:
         return ()
     if joins is None and not view.alternates:
         return ()

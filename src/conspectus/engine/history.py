@@ -9,7 +9,7 @@ from uuid import UUID
 
 from conspectus.archive import Scope
 from conspectus.core.items import Size, Window
-from conspectus.core.plan import divided
+from conspectus.core.plan import divide_size
 from conspectus.core.records import Chain, Record
 from conspectus.engine.engine import Engine
 from conspectus.engine.history_store import ArchivedHistory, HistoryStore, UnarchivedHistory
@@ -164,7 +164,7 @@ class HistoryContext:
         """Tell whether notes should be prepared for a history of this size."""
         if self.engine.background is None:
             return False
-        return self.engine.policy.fired(divided(size, PREPARE_FROM), self.limit) is not None
+        return self.engine.policy.fired(divide_size(size, PREPARE_FROM), self.limit) is not None
 
     def is_quiet(self, size: Size, head: Record | None) -> bool:
         """Tell whether neither the trigger, nor the window, nor a preparation asks for anything.

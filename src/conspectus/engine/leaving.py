@@ -142,7 +142,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
     assert isinstance(plan, Compact), "a history that is kept loses nothing"
     engine = view.history.engine
     evicted = set(plan.evicted)
-    replaces_summaries = bool(plan.summary_tokens)
+    replaces_summaries = plan.makes_summary
     leaving_items = tuple(
         item
         for place, item in enumerate(view.items)
@@ -310,7 +310,7 @@ def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) 
     """Return how long the summary message of a plan may be."""
     engine = view.history.engine
     evicted = set(plan.evicted)
-    replaces_summaries = bool(plan.summary_tokens)
+    replaces_summaries = plan.makes_summary
     replaced = sum(
         item.tokens
         for place, item in enumerate(view.items)

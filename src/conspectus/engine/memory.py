@@ -14,7 +14,7 @@ from typing import Any
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Scope
 from conspectus.core.items import Role, Size
-from conspectus.core.plan import divided
+from conspectus.core.plan import divide_size
 from conspectus.core.policy import REARM
 from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
 from conspectus.engine.result import CompactionResult
@@ -43,7 +43,7 @@ class FailedSummary:
     @property
     def last(self) -> Size:
         """The size from which the next try is a tenth away; each failure in a row adds a tenth."""
-        return divided(self.trigger_size, REARM ** (1 - min(self.times, MOST_FAILURES)))
+        return divide_size(self.trigger_size, REARM ** (1 - min(self.times, MOST_FAILURES)))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain data."""

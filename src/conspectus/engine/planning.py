@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.items import Size
-from conspectus.core.plan import BELOW, STUCK, PastSizes, PlanOptions, divided, plan
+from conspectus.core.plan import BELOW, STUCK, PastSizes, PlanOptions, divide_size, plan
 from conspectus.core.plans import Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
 from conspectus.core.records import Chain, Cost, Draft
@@ -126,7 +126,7 @@ def plan_for(
     growth_until_used = 0.0
     if for_preparation:
         growth_until_used = 1 - PREPARE_FROM
-        trigger_size: Size | None = divided(history.trigger_size or size, PREPARE_FROM)
+        trigger_size: Size | None = divide_size(history.trigger_size or size, PREPARE_FROM)
         reached: Size | None = None
     else:
         over = history.exceeds_window(size)
@@ -367,7 +367,7 @@ async def take_over_noted_failure(view: View, decided: Plan) -> bool:
 
     It is looked for only where a plan asks for a summary.
     """
-    if not (isinstance(decided, Compact) and decided.summary_tokens):
+    if not (isinstance(decided, Compact) and decided.makes_summary):
         return False
     session = view.history.memory
     noted = await view.history.store.noted_failure(SUMMARY_FAILED)

@@ -13,7 +13,7 @@ from typing import Any
 
 from conspectus.bridge import StepTimeout, call_either_way, pause
 from conspectus.core.items import Size
-from conspectus.core.plan import divided
+from conspectus.core.plan import divide_size
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.cached_request import after_last_request
@@ -104,7 +104,7 @@ async def find_or_write(leaving: Leaving) -> WrittenDraft:
     history = leaving.view.history
     engine = history.engine
     prepared = leaving.decision.draft
-    if not leaving.plan.summary_tokens:
+    if not leaving.plan.makes_summary:
         return WrittenDraft(Draft(leaving.previous_summary, by="", read=()))
     is_never_looked_for_again = (
         engine.preview is None and prepared is None and not history.draft_only
@@ -276,7 +276,7 @@ def _must_become_smaller(leaving: Leaving) -> bool:
         return plan.tokens > plan.budget
     # The trigger alone bounds a history whose window nobody knows: even half of it would be due.
     history = leaving.view.history
-    half = divided(history.trigger_size or leaving.view.size, 2.0)
+    half = divide_size(history.trigger_size or leaving.view.size, 2.0)
     return history.engine.policy.fired(half, None) is not None
 
 

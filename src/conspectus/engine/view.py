@@ -476,7 +476,7 @@ def clip_item(
 def staying(view: View, plan: Compact, clips: Mapping[int, ViewItem]) -> tuple[ViewItem, ...]:
     """Return what stays in view beside the summary: the clips of a plan in their places."""
     evicted = set(plan.evicted)
-    replaces_summaries = bool(plan.summary_tokens)
+    replaces_summaries = plan.makes_summary
     return tuple(
         clips.get(place, item)
         for place, item in enumerate(view.items)

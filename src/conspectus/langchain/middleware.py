@@ -25,7 +25,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from conspectus._arguments import documented, takes
 from conspectus.archive import Scope
 from conspectus.bridge import arun, call_either_way, run
-from conspectus.core.policy import names_embedded, plain_words
+from conspectus.core.policy import check_text, names_embedded
 from conspectus.engine.building import model_of
 from conspectus.engine.closing import Closing
 from conspectus.engine.preparations import Preparations
@@ -293,14 +293,14 @@ class SummarizationMiddleware(
             MessageError: a message has an unknown form.
             SummaryError: every summariser failed, and `on_failure` is `"raise"`.
         """
-        words = plain_words(focus, "focus")
+        words = check_text(focus, "focus")
         return run(self._take_step(AgentStep(self._setup, state, runtime), words))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
-        words = plain_words(focus, "focus")
+        words = check_text(focus, "focus")
         return await arun(self._take_step(AgentStep(self._setup, state, runtime), words))
 
     @staticmethod

@@ -25,7 +25,7 @@ from pydantic import AfterValidator, Field, PositiveInt, ValidationError
 from pydantic.dataclasses import dataclass
 
 from conspectus.core.items import Size, Window
-from conspectus.core.policy import plain_words
+from conspectus.core.policy import check_text
 from conspectus.core.records import Chain, Record
 from conspectus.langchain.private_channel import PrivateValue
 
@@ -244,7 +244,7 @@ class RequestedCompaction(Stored):
     @classmethod
     def of(cls, focus: str | None) -> dict[str, Any]:
         """Make the update of a state that requests a compaction at the next step."""
-        return cls(focus=plain_words(focus, "focus").strip()[:FOCUS]).update()
+        return cls(focus=check_text(focus, "focus").strip()[:FOCUS]).update()
 
 
 # Names

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from conspectus.core.policy import EMBEDDED, whole
+from conspectus.core.policy import EMBEDDED, check_whole_number
 from conspectus.core.records import Cost
 from conspectus.errors import PolicyError
 from conspectus.messages import Message, is_summary_message
@@ -214,6 +214,6 @@ def check_settings(timeout: float | None, **numbers: int | None) -> None:
     """
     for name, value in numbers.items():
         if value is not None:
-            whole(value, name, 0 if name == "min_tokens" else 1)
+            check_whole_number(value, name, 0 if name == "min_tokens" else 1)
     if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
         raise PolicyError(f"timeout must be seconds above 0, or None, got {timeout!r}.")
