@@ -234,18 +234,19 @@ def ask(endpoint: Serving, sent: list[Any], key: str = "k", **headers: str) -> t
 
 
 SHORT = [user("Hello."), assistant("Hi! How can I help you?")]
+COURTESIES = [user("How are you?"), assistant("Fine, thank you.")]
 
 
 def test_walls_stand_where_little_or_another_tenants_is_shared(tmp_path):
     turns = [turn_of(number) for number in range(20)]
     secret = [user("My secret is a heron."), assistant("It is safe. " + "So. " * 30)]
-    begin = [*secret, *all_of(turns), *SHORT, *SHORT]
+    begin = [*secret, *all_of(turns), *SHORT, *COURTESIES]
     with talking(tmp_path) as talk:
         thread_of_mine, record = ask(talk.endpoint, [*begin, user("Go on.")])
         assert record
         foreign_requests = {
             "a greeting": [*SHORT, user("Another matter.")],
-            "a greeting that is repeated": [*SHORT, *SHORT, user("Another matter.")],
+            "a greeting with courtesies": [*SHORT, *COURTESIES, user("Another matter.")],
             "a greeting behind other words": [user("I am new."), *SHORT, user("And so?")],
             "one long turn": [*turns[-1], user("Another matter.")],
             "its middle": [*all_of(turns[4:12]), user("Another matter.")],
@@ -255,7 +256,7 @@ def test_walls_stand_where_little_or_another_tenants_is_shared(tmp_path):
             assert thread != thread_of_mine
             assert "heron" not in talk.sent_last
         # The same words with another key.
-        slid = [*all_of(turns[-8:]), *SHORT, *SHORT, user("And now?")]
+        slid = [*all_of(turns[-8:]), *SHORT, *COURTESIES, user("And now?")]
         ask(talk.endpoint, slid, key="another")
         assert "heron" not in talk.sent_last
         thread_and_record = ask(talk.endpoint, slid)

@@ -24,6 +24,7 @@ from conspectus.archive import default_archive_path
 from conspectus.config import SummarizationConfig, load_config
 from conspectus.config.reading import ConfigSource, read_section
 from conspectus.errors import ConfigError
+from conspectus.messages.alternation import AlternateRoles
 from conspectus.model.windows import input_limit_named
 
 SECTION = "serve"
@@ -56,8 +57,6 @@ FORMS = {
 }
 """Forms of texts, and what to write instead of others."""
 
-OnOff = Literal["auto", "on", "off"]
-
 
 class ServeSettings(BaseModel):
     """Settings of the endpoint; the keys of the `serve:` section, which `docs/serve.md` explains.
@@ -82,8 +81,8 @@ class ServeSettings(BaseModel):
     max_body_bytes: PositiveInt = LARGEST_BODY
     on_stuck: Literal["refuse", "send"] = "refuse"
     compaction: Literal["here", "upstream"] = "here"
-    alternate_roles: OnOff = "auto"
-    recall: OnOff = "auto"
+    alternate_roles: AlternateRoles = "auto"
+    recall: Literal["auto", "on", "off"] = "auto"
     recall_tokens: PositiveInt = 512
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600.0
     keep_alive: Annotated[float, Field(gt=0, le=3_600)] = 10.0

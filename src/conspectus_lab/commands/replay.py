@@ -99,7 +99,7 @@ def replay(
     )
     notes[:0] = configured.values()
     if retention and earlier is None:
-        notes += running.lacking(replays)
+        notes += running.notes_on_questions(replays)
     data = all_as_json(replays)
     fallen = [] if earlier is None else worse(earlier, data, tolerance)
     data["worse"] = fallen

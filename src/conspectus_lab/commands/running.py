@@ -27,37 +27,47 @@ ENDINGS = (".json", ".jsonl")
 
 STDIN = "-"
 SHOWN_WARNINGS = 5  # of the library, at the end
-CONFIGURED = """trigger keep token_counter pin skills stale_results history max_summary_tokens
-    trim_tokens_to_summarize notes""".split()
+REPLAYED_SETTINGS = (
+    "trigger",
+    "keep",
+    "token_counter",
+    "pin",
+    "skills",
+    "stale_results",
+    "history",
+    "max_summary_tokens",
+    "trim_tokens_to_summarize",
+    "notes",
+)
 """Settings of a YAML section that count for a recording, in which no model is asked."""
 
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yield name and path of each file once, and whether the caller named it."""
-    yielded: set[Path] = set()
+    """Yield name and path of each file once, and whether the caller has named the file itself."""
+    seen_files: set[Path] = set()
     names: set[str] = set()
     for path in dict.fromkeys(paths):
         root = Path(path)
         if path != STDIN and not root.exists():
             raise InputError(f"{path} cannot be read: there is no such file; check its path")
-        inside = {path: "standard input" if path == STDIN else root.name}
+        names_by_file = {path: "standard input" if path == STDIN else root.name}
         if root.is_dir():
             files = sorted(p for p in root.rglob("*") if p.suffix in ENDINGS and p.is_file())
-            inside = {str(file): file.relative_to(root).as_posix() for file in files}
-        for file, name in inside.items():
-            hidden = root.is_dir() and any(part[0] == "." for part in name.split("/"))
-            if hidden or name.endswith(QUESTIONS) or Path(file).resolve() in yielded:
+            names_by_file = {str(file): file.relative_to(root).as_posix() for file in files}
+        for file, name in names_by_file.items():
+            is_hidden = root.is_dir() and any(part[0] == "." for part in name.split("/"))
+            if is_hidden or name.endswith(QUESTIONS) or Path(file).resolve() in seen_files:
                 continue
-            yielded.add(Path(file).resolve())
-            unique = name if name not in names else file
-            names.add(unique)
-            yield unique, file, not root.is_dir()
+            seen_files.add(Path(file).resolve())
+            unique_name = name if name not in names else file
+            names.add(unique_name)
+            yield unique_name, file, not root.is_dir()
 
 
 def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]:
-    """Replay transcripts; return the replays, and notes for the end, each once.
+    """Replay transcripts; return the replays, and notes to print at the end, none of them twice.
 
-    What is no transcript in a folder is left out, and noted.
+    A file of a folder that is no transcript is left out, and a note says so.
     """
     from conspectus.transcripts import read_history
     from conspectus_lab.questions import read_questions
@@ -66,16 +76,16 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
     replays: list[Replay] = []
     notes: list[str] = []
     with _kept_warnings() as warnings:
-        for name, file, named in list(_files(paths)):
-            exam = Path(file).with_name(Path(file).stem + QUESTIONS)
-            questions = read_questions(exam) if exam.is_file() else ()
+        for name, file, is_named in list(_files(paths)):
+            question_file = Path(file).with_name(Path(file).stem + QUESTIONS)
+            questions = read_questions(question_file) if question_file.is_file() else ()
             try:
                 with output.working(f"Replaying {output.printable(name)} …"):
                     history = read_history(file)
                     options = {"name": name, "questions": questions, **settings}
                     replays.append(replay(history.messages, **options))
             except (InputError, MessageError) as error:
-                if named:
+                if is_named:
                     raise
                 notes.append(f"{name} is left out: {error}")
             else:
@@ -94,18 +104,22 @@ def run(paths: Sequence[str], **settings: Any) -> tuple[list[Replay], list[str]]
     return replays, [*stops, *notes, *distinct_warnings[:SHOWN_WARNINGS]]
 
 
-def lacking(replays: Sequence[Replay]) -> list[str]:
-    """Note that there are no questions; an `InputError` says that nothing was compacted either."""
+def notes_on_questions(replays: Sequence[Replay]) -> list[str]:
+    """Return a note if there are no questions.
+
+    Raises:
+        InputError: nothing was compacted either, so that there is nothing to measure.
+    """
     from conspectus_lab.questions import EXAM_FORM
 
     runs = [run.totals for replayed in replays for run in replayed.runs]
     if any(run["asked"] for run in runs):
         return []
-    fix = f"write questions into NAME.exam.json beside NAME.json, as {EXAM_FORM}"
+    remedy = f"write questions into NAME.exam.json beside NAME.json, as {EXAM_FORM}"
     if any(run["needed"] or run["compactions"] for run in runs):
-        return [f"without questions, 'in view' and 'with recall' are empty; {fix}"]
-    why = f"nothing is compacted in a window of {replays[0].window:,} tokens, without questions"
-    raise InputError(f"nothing to measure: {why}; give a smaller --window; {fix}")
+        return [f"without questions, 'in view' and 'with recall' are empty; {remedy}"]
+    reason = f"nothing is compacted in a window of {replays[0].window:,} tokens, without questions"
+    raise InputError(f"nothing to measure: {reason}; give a smaller --window; {remedy}")
 
 
 def policies_of(files: Sequence[Path]) -> Iterator[tuple[ComparedPolicy, str]]:
@@ -122,7 +136,7 @@ def policies_of(files: Sequence[Path]) -> Iterator[tuple[ComparedPolicy, str]]:
         if not section.enabled:
             raise InputError(f"{file} switches nothing on; write 'enabled: true', and a trigger")
         settings = settings_of(section)
-        policy = ours(file.stem, file.stem, **{name: settings[name] for name in CONFIGURED})
+        policy = ours(file.stem, file.stem, **{name: settings[name] for name in REPLAYED_SETTINGS})
         trigger = " or ".join(map(str, section.policy().trigger))
         unit, amount = section.keep.pair
         yield policy, f"{file} has its own settings: trigger {trigger}, keep {amount:g} {unit}"
