@@ -92,8 +92,8 @@ def test_a_default_of_a_way_in_stands_beside_the_meaning_of_all():
     middleware = " ".join(inspect.getdoc(SummarizationMiddleware).split())
     assert "trigger: When to compact." in compactor
     assert "trigger: When to compact." in middleware
-    assert 'alternatives. Default: `("fraction", 0.85)` with a `window`' in compactor
-    assert "alternatives. Default: never." in middleware
+    assert 'is enough. Default: `("fraction", 0.85)` with a `window`' in compactor
+    assert "is enough. Default: never." in middleware
     stale = [
         inspect.signature(surface).parameters["stale_results"].default for surface in SURFACES[:2]
     ]

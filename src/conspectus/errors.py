@@ -82,7 +82,7 @@ class Attributes:
 
 
 class MessageError(ConspectusError, ValueError):
-    """A message that cannot be understood; names it and the expected form."""
+    """A message has an unknown form. The text names the message and the expected form."""
 
 
 class InputError(ConspectusError, ValueError):
@@ -90,10 +90,10 @@ class InputError(ConspectusError, ValueError):
 
 
 class ConfigError(InputError):
-    """A configuration with mistakes; nothing was built from it.
+    """A configuration has mistakes; nothing was made of it.
 
     Attributes:
-        problems: one text for each mistake: file, line, cause and remedy.
+        problems: one text for each mistake, with file, line, cause and remedy.
     """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
@@ -102,12 +102,12 @@ class ConfigError(InputError):
 
 
 class SummaryError(ConspectusError):
-    """No summary could be made; the history is as it was.
+    """No summary could be made; the history is unchanged.
 
     Attributes:
-        transient: whether the same request may succeed in a moment: a rate limit, a timeout, a
-            server that is down.
-        retry_after: seconds that the provider asks to wait; None where it names none.
+        transient: whether the same request may succeed later: a rate limit, a timeout, a server
+            that is down.
+        retry_after: seconds that the provider asks to wait; None if it names none.
         cost: the `Cost` of the failed attempt; set only if a model was called.
     """
 
@@ -117,49 +117,49 @@ class SummaryError(ConspectusError):
 
 
 class SummaryRejected(SummaryError):
-    """A summary failed a check; the history is as it was."""
+    """A summary failed a check; the history is unchanged."""
 
     failure = "rejected"
 
 
 class SummarizerTimeout(SummaryError):
-    """The summariser did not answer within its time (seconds)."""
+    """The summariser did not answer within `summarizer_timeout` seconds."""
 
     failure = "timeout"
 
 
 class SummarizerOverflow(SummaryError):
-    """The span did not fit the summariser's own window, not even in pieces."""
+    """The messages do not fit the summariser's own window, not even in pieces."""
 
     failure = "overflow"
 
 
 class ArchiveError(ConspectusError):
-    """The archive could not be read or written; the history is as it was."""
+    """The archive could not be read or written; the history is unchanged."""
 
     failure = "archive"
 
 
 class ArchiveTimeout(ArchiveError):
-    """The archive did not answer within its time (seconds)."""
+    """The archive did not answer within its `timeout` (seconds)."""
 
 
 class ArchiveUnconfirmed(ArchiveError):
-    """The archive took the originals and did not give them back."""
+    """The archive accepted values, but does not return them unchanged."""
 
 
 class ArchiveOvertaken(ArchiveError):
-    """Another worker has put its own record in force meanwhile; call again.
+    """Another worker has put its own record in force in the meantime; call again.
 
     Attributes:
-        cost: the `Cost` of the summary that did not come into force; set only by a compaction.
+        cost: the `Cost` of the summary that was not used; set only by a compaction.
     """
 
     cost: object
 
 
 class RedactionError(ConspectusError):
-    """Secrets could not be taken out of text to keep; the history is as it was."""
+    """The redactor failed, so nothing was archived; the history is unchanged."""
 
     failure = "redaction"
 
@@ -172,8 +172,8 @@ class StuckError(ConspectusError):
     """The history cannot be made to fit.
 
     Attributes:
-        needed: the fewest tokens of the part that must stay in view.
-        budget: the tokens that there are.
+        needed: the fewest tokens of the messages that must stay in the view.
+        budget: the most tokens that the messages may have.
     """
 
     def __init__(self, message: str, *, needed: int, budget: int) -> None:

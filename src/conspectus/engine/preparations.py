@@ -41,12 +41,12 @@ STOPPED = "it was stopped"
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class Preparation:
-    """Notes that are being prepared in the background.
+    """A summary that is being prepared in the background.
 
     Attributes:
-        outcome: empty while it is under way; `ready`: a draft waits for the trigger; `nothing`:
-            there is nothing to prepare yet; `failed`; `cancelled`.
-        reason: why there is no draft, as one sentence.
+        outcome: empty while it runs. `ready`: a draft is stored until the trigger is reached.
+            `nothing`: there is nothing to prepare yet. `failed`, `cancelled`: there is no draft.
+        reason: why there is no draft, in one sentence.
     """
 
     outcome: Literal["", "ready", "nothing", "failed", "cancelled"] = ""
@@ -59,11 +59,11 @@ class Preparation:
 
     @property
     def under_way(self) -> bool:
-        """Whether its thread works, and was not told to stop."""
+        """Whether its thread runs, and was not told to stop."""
         return self.thread.is_alive() and not self.gate.is_shut
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended; return False if that takes longer than `seconds`."""
+        """Wait until it has ended. Return False if it has not ended after `seconds`."""
         if self.driver.home == threading.get_ident():
             self.driver.leave()
         self.thread.join(seconds)

@@ -180,7 +180,7 @@ class PolicySettings(CommonSettings):
 
     A pair: `("tokens", N)`, `("messages", N)`, or `("fraction", F)` of the window. A dict such as
     `{"tokens": 4000, "messages": 10}`: all of its conditions must hold. A list of pairs or dicts:
-    one of them is enough, as these are alternatives.
+    one of them is enough.
     """
     keep: ContextSize | None = None
     """How much of the newest history stays in view.

@@ -29,22 +29,24 @@ FOREVER = 1e9
 
 
 class CallableSummarizer(SteppedSummarizer):
-    """Has a function or Runnable write the summary; a text that is none is asked for once more.
+    """A summariser that lets a function or a Runnable write the summary.
 
-    The function gets LangChain messages and returns the new summary. The summary so far, where
-    there is one, is the first message.
+    The function gets LangChain messages and returns the new summary. If there is an earlier
+    summary, it is the first message. If the text is not a summary, the function is called once
+    more.
 
     Args:
-        function: takes a list of messages and returns text; sync or async, or a LangChain
-            Runnable. An async one works without an event loop as well, in a thread of its own.
-        trim_tokens_to_summarize: tokens of messages in one call. More messages are read in further
-            calls, each with the summary that the call before returned.
-        timeout: seconds for each call; None for no limit.
-        min_tokens: tokens that make any text a summary; 0 admits every text that is not empty.
-            Default: the text must not be too short for what it replaces.
+        function: takes a list of messages and returns a text. A sync or async function, or a
+            LangChain Runnable. Without an event loop, an async function runs in its own thread.
+        trim_tokens_to_summarize: the most tokens of messages in one call. The remaining messages
+            are read in further calls, each with the summary that the call before it returned.
+        timeout: seconds for each call; None: no limit.
+        min_tokens: a text with this number of tokens is always accepted; 0 accepts every text that
+            is not empty. Default: it must have 60 tokens, or 1/40 of the tokens that it replaces if
+            that is less.
 
     Raises:
-        PolicyError: the function can be neither called nor invoked; a number makes no sense.
+        PolicyError: the function cannot be called, or a number is not valid.
     """
 
     _request_kind = ""

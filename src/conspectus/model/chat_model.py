@@ -52,26 +52,29 @@ _LARGEST_LABEL = "999 of 999"
 
 
 class ChatModelSummarizer(SteppedSummarizer):
-    """Has a chat model read all that is evicted, whole, and write the summary.
+    """A summariser that lets a chat model read all evicted messages and write the summary.
 
-    A span larger than one reading is divided into pieces. Pieces are read side by side into notes,
-    and of those one summary is made. An answer that is no summary is asked for once more.
+    If the messages do not fit into one request, they are divided into pieces. The model reads the
+    pieces at the same time and writes notes on each; then it makes one summary of these notes. If
+    an answer is not a summary, the model is asked once more.
 
     Args:
-        model: a LangChain chat model, or `provider:model` as `init_chat_model` takes it.
-        prompt: instructions instead of ours. The messages stand where it has `{messages}`, else
-            behind it.
-        trim_tokens_to_summarize: tokens of messages in one reading, at least 200. Default: as much
-            as the window takes.
-        window: input limit of the model, in tokens. Default: what its profile says, else 32,000.
-        max_concurrency: calls at once.
-        timeout: seconds for each call; None waits as long as the model does.
-        min_tokens: tokens that make any text a summary; 0 admits every text that is not empty.
-            Default: a text that cites a message or has 60; with `prompt`, a text that is not too
-            short for what it replaces.
+        model: a LangChain chat model, or `provider:model` as for `init_chat_model`.
+        prompt: instructions that replace ours. The messages replace `{messages}` in it; if it has
+            none, they follow it.
+        trim_tokens_to_summarize: the most tokens of messages in one request, at least 200. Default:
+            as many as the window takes.
+        window: the input limit of the model, in tokens. Default: the limit in its profile; without
+            a profile 32,000.
+        max_concurrency: the most calls at the same time.
+        timeout: seconds for each call; None: no limit.
+        min_tokens: a text with this number of tokens is always accepted; 0 accepts every text that
+            is not empty. Default: a text must cite a message or have 60 tokens; with a `prompt` of
+            your own, it must have 60 tokens, or 1/40 of the tokens that it replaces if that is
+            less.
 
     Raises:
-        PolicyError: a model that cannot be had, a prompt that is no text, a wrong number.
+        PolicyError: the model cannot be made, the prompt is not a text, or a number is not valid.
     """
 
     def __init__(

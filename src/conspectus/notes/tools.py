@@ -1,7 +1,7 @@
-"""What is known of tools: which argument names the thing, which shows most, what has an effect.
+"""A table of tools: which arguments of a call the notes show, and whether a call changes anything.
 
-The table holds tools that many agents have. A caller's own are added with `tool_table=`; what a
-tool says of itself (`readOnlyHint` of MCP) counts where the table has nothing.
+The table has tools that many agents use. `tool_table=` adds a caller's own. For a tool that is not
+in the table, its own description counts (`readOnlyHint` of MCP).
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ ALIKE = (PATHS, ("query", "pattern"), ("url", "uri"))
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool, as the notes show it.
+    """How the notes show the calls of one tool.
 
     Args:
-        name: its name, compared without regard to case; a `*` at its end stands for any rest.
-        key: the argument that names the thing it works on, or one that is called alike (`path`,
-            `file_path`); it stands first.
-        show: arguments that are shown next; the rest follow as they were given.
-        effect: whether a call changes anything. What only looks gives way first.
-        todo: the argument that holds the agent's to-do list; empty for none.
-        asks: whether it asks the user, so that its result is what the user said.
+        name: the name of the tool, in small or capital letters. A `*` at its end matches any
+            ending.
+        key: the argument that names what the call works on, such as `path`. Arguments with a
+            similar name, such as `file_path`, count, too. It is shown first.
+        show: arguments that are shown next. All others follow, in the order of the call.
+        effect: whether a call changes anything. If the room is short, lines of calls that change
+            nothing are shortened first. Default: None (unknown).
+        todo: the argument that has the agent's to-do list; empty if there is none.
+        asks: whether the tool asks the user. Then its result is what the user said.
 
     Raises:
-        PolicyError: a part is of another type.
+        PolicyError: an argument has a wrong type.
 
     Example:
         >>> Tool("edit_file", key="path", show=("old", "new"), effect=True).key

@@ -22,19 +22,19 @@ class Hit:
     """One recalled message, or a part of it.
 
     Attributes:
-        id: that its caller gave it; one that is derived from its content if there was none.
-        cite: its name in summaries.
-        key: its content hash, under which it is archived.
+        id: the id that the caller gave it; without one, an id that is made from its content.
+        cite: the id that summaries cite.
+        key: the hash under which it is archived.
         role: `user`, `assistant`, `tool` or `system`; `damaged` if it cannot be read.
-        name: its speaker, if it names one.
-        date: when it was written, as the caller wrote it.
-        text: the part of it that is shown.
-        score: how well it fits the query, comparable within one answer only; a result that its
-            call brings has the call's.
-        begin: where the text begins in the message, in characters.
-        whole: characters of the whole message.
-        columns: first line of the table of which the text shows later rows; empty for none.
-        position: of the message among all that left the view.
+        name: the speaker, if the message names one.
+        date: when the message was written, in the caller's form.
+        text: the part of the message that is shown.
+        score: how well it matches the query. Scores can be compared within one answer only. A tool
+            result that is shown because of its call has the score of the call.
+        begin: the number of the character at which the text begins.
+        whole: the number of characters of the whole message.
+        columns: if the text shows later rows of a table: the first line of the table; else empty.
+        position: the position of the message among all evicted messages.
     """
 
     id: str
