@@ -162,7 +162,7 @@ class Measure:
                 "more of them"
             )
         self._account.pay(messages, tools, position, waited)
-        compaction = self._compaction_since_last(messages, position)
+        compaction = self._compare_with_last_request(messages, position)
         sent = self._sizes.messages(messages) + self._sizes.tools(tools).tokens
         recorded = self._recording.messages[: position + 1]
         needed, quoted = self._needed_identifiers(messages, position)
@@ -185,10 +185,13 @@ class Measure:
         self.last_request = messages
         return sent
 
-    def _compaction_since_last(
+    def _compare_with_last_request(
         self, messages: Sequence[BaseMessage], position: int
     ) -> Compaction | None:
-        """Compare a request with the one before; None where only new messages have come."""
+        """Return the compaction between the last request and this one, and remember this one.
+
+        None where only new messages have come.
+        """
         recorded = self._recording.messages
         index_of = self._recording.index_of
         view = {str(message.id): message for message in messages}

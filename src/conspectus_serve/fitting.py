@@ -214,7 +214,7 @@ class RequestFitter:
         sending: Sending,
         refusal: RefusedByUpstream,
     ) -> Sending | None:
-        """Make a request smaller that was refused as too long; None if that is impossible.
+        """Make a request smaller that was refused as too long; None if it cannot be smaller.
 
         What is returned is not written yet.
 

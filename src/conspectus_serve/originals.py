@@ -114,7 +114,7 @@ class OriginalMessages:
         archived = _by_name(withdrawn) | covered.messages
         if _has_unknown_notice(fingerprints, names, originals, archived):
             # Another process may have archived what stood there.
-            archived = _by_name(self._withdrawn.of(scope, reads=True)) | covered.messages
+            archived = _by_name(self._withdrawn.of(scope, refresh=True)) | covered.messages
         originals |= self._archived_originals(scope, archived, names, fingerprints, originals)
 
         messages = list(sent)

@@ -66,7 +66,7 @@ class Withdrawal:
     def new_indexes(self, known: Mapping[str, WithdrawnMessage]) -> list[int]:
         """Return the indexes of withdrawn messages that are not known as such.
 
-        With those that have a name are those without one, which were dropped with them.
+        A message without a name cannot be known again. It counts as new if one with a name is new.
         """
         known_names = {message.name for message in known.values()}
         new = [at for at, message in self.messages.items() if message.name not in known_names]
@@ -81,15 +81,15 @@ class WithdrawnMessages:
         self._known = BoundedCache[Scope, dict[str, WithdrawnMessage]](REMEMBERED_THREADS)
         self._writing = BoundedCache[Scope, threading.Lock](REMEMBERED_THREADS)
 
-    def of(self, scope: Scope, *, reads: bool = False) -> Mapping[str, WithdrawnMessage]:
+    def of(self, scope: Scope, *, refresh: bool = False) -> Mapping[str, WithdrawnMessage]:
         """Return the withdrawn messages of a thread that no record covered, by their keys.
 
-        With `reads` those are read again that another process may have noted.
+        With `refresh` they are read from the archive again, as another process may have noted more.
 
         Raises:
             ArchiveError: the archive cannot be read.
         """
-        known = None if reads else self._known.get(scope)
+        known = None if refresh else self._known.get(scope)
         if known is None:
             known = {
                 key: WithdrawnMessage._make([*original.about, original.in_reach])
@@ -118,7 +118,7 @@ class WithdrawnMessages:
             ConspectusError: it cannot be archived.
         """
         with self._writing.get_or_make(withdrawal.scope, threading.Lock):
-            known = self.of(withdrawal.scope, reads=True)
+            known = self.of(withdrawal.scope, refresh=True)
             updated = withdrawal.updated(known)
             new = withdrawal.new_indexes(known)
             if new:
