@@ -227,7 +227,7 @@ class Tables(ArchiveStore):
             return head_now if head is None else head
 
     def _locked_head(self, run: Transaction, scope: Scope, scope_id: int) -> str:
-        """Return the head of a scope that this transaction has locked; empty for none."""
+        """Return the head of a scope that this transaction has locked; empty if there is none."""
         sql = f"SELECT body FROM item WHERE scope = ? AND kind = ? AND {IS_ALIVE}"
         rows = run(sql, scope_id, HEAD, time.time())
         return parse_head(scope, bytes(rows[0][0])) or "" if rows else ""

@@ -27,11 +27,11 @@ MEANINGS = {
     BAD_INPUT: "bad input or usage",
     ARCHIVE_FAILED: "the archive failed",
     NO_SUMMARY: "no summary could be made, or the model could not be reached",
-    WORSE: "a measurement got worse",
+    WORSE: "a measurement is worse than that of --against",
     CANNOT_LISTEN: "the port of serve is in use",
     INTERNAL: "an error inside Conspectus",
     INTERRUPTED: "interrupted",
-    CLOSED: "the reader of the output went away",
+    CLOSED: "the output was closed before its end",
 }
 EXIT_CODES = f"Exit codes: {'; '.join(f'{code} {text}' for code, text in MEANINGS.items())}."
 CODES = (

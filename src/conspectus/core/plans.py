@@ -45,7 +45,7 @@ class Compact:
     # tokens in which the history was planned to fit: the free share of the window is left beside
     # them, or less if messages that must stay forbid that; None if nothing limits the plan
     planned_within: int | None = None
-    # which setting leaves less than the free share, with its numbers; empty for none
+    # which setting leaves less than the free share, with its numbers; empty if there is none
     tight: str = ""
 
     @property

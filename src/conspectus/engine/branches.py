@@ -125,7 +125,7 @@ def _holds_summary_in_force(view: View) -> bool:
 async def _by_summaries(
     history: HistoryContext, entries: Sequence[Message], in_force: Chain
 ) -> View | None:
-    """Return a history by the records of a summary in it that are not in force; None for none.
+    """Return a history by the records of a summary in it that are not in force, if any.
 
     It may be the summary of another branch, or of a time that the history has gone back to.
     """

@@ -40,7 +40,7 @@ class HistoryStore(Protocol):
         """A number that is the same for all stores of one archive, or of one memory."""
 
     async def head(self) -> str:
-        """Return the id of the record in force for callers without a state; empty for none."""
+        """Return the id of the record in force for callers without a state; empty if none."""
 
     async def chain_at(self, head: str) -> Chain:
         """Return the records up to the one with this id; empty if it is not known."""

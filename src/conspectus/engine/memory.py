@@ -64,7 +64,7 @@ class QuietHistory:
 
     sent: list[Source]  # the caller's messages
     copies: list[Any]  # of what they held, by which a change in place is noticed
-    stored_head: str  # id of the record that the store named as in force; empty for none
+    stored_head: str  # id of the record that the store named as in force; empty if there is none
     head: Record | None
     result: CompactionResult
     sizes: list[int]  # tokens of the messages in view, without a correction
@@ -72,7 +72,7 @@ class QuietHistory:
     characters: int  # of all messages, images included
     joins: bool  # messages of the user in a row are joined
     last_role: Role | None  # of the newest message
-    tokens_by_caller: int | None = None  # tokens of the view by a caller's counter; None for none
+    tokens_by_caller: int | None = None  # tokens of the view by a caller's counter, if any
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class SessionMemory:
         A history that no longer fits the window is tried once more. A shorter one has gone back.
 
         Args:
-            head: id of the record in force; None for none.
+            head: id of the record in force; None if there is none.
             messages: number of messages in view.
             over: whether the view exceeds the window.
         """

@@ -79,7 +79,7 @@ class Decision:
 
     view: View
     plan: Plan
-    draft: Draft | None = None  # a draft that was prepared for just this plan; None for none
+    draft: Draft | None = None  # a draft that was prepared for just this plan, if any
     waited: float = 0.0  # seconds that the caller has waited for such a draft
 
 

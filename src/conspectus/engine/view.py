@@ -87,7 +87,7 @@ class View:
     entries: Sequence[Message]  # the caller's messages, as read
     as_dicts: bool  # the caller sends dicts, so the summary message is one
     dropped: int = 0  # messages that were left out because the records cover them
-    stored_head: str = ""  # id of the record that the store names as in force; empty for none
+    stored_head: str = ""  # id of the record that the store names as in force; empty if none
     changes_branch: bool = False  # the store names other records than those of this history
     came_joined: tuple[ReceivedJoined, ...] = ()
     alternates: bool = False
@@ -429,7 +429,7 @@ def sent_with(
     Args:
         view: the view before it.
         items: what stays beside the summary.
-        body: the text of the summary; None for none.
+        body: the text of the summary; None if there is none.
         number: the number of the notes, which stands in the summary message.
     """
     history = view.history

@@ -155,7 +155,7 @@ class HeadState(Stored):
 
     @property
     def head_id(self) -> str:
-        """The id of the record in force; empty for none."""
+        """The id of the record in force; empty if there is none."""
         return str(self.head[-1]["id"]) if isinstance(self.head, list) else self.head or ""
 
     @property
@@ -253,7 +253,7 @@ class RequestedCompaction(Stored):
 class Run(NamedTuple):
     """The run of a graph in which a step is made."""
 
-    thread: str  # empty for none
+    thread: str  # empty if there is none
     caller: str  # namespace of the graph that the node is in; empty if no other has called it
     saved: bool  # a checkpointer keeps the state from run to run
     has_checkpointer: bool = False  # of this graph, or of one around it

@@ -103,7 +103,7 @@ class NotesRenderer:
 
     @property
     def summary(self) -> str:
-        """The newest summary by a prompt or a function of the caller's; empty for none."""
+        """The newest summary by a prompt or a function of the caller's; empty if there is none."""
         return self.notes.summary or (self.notes.text if self.notes.edited else "")
 
     def render(

@@ -97,7 +97,7 @@ class ToolTable(dict[str, Tool]):
         own: tools that a caller has described.
 
     Attributes:
-        identity: these as a text; empty for none.
+        identity: these as a text; empty if there is none.
     """
 
     def __init__(self, own: Iterable[Tool] = ()) -> None:
@@ -152,7 +152,7 @@ class Skills:
     folder: str = FOLDER
 
     def read(self, tool: str, args: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Return the skill file that a call has read, with its reference; empty for none.
+        """Return the skill file that a call has read, with its reference; empty if there is none.
 
         The reference has the name of its folder, which is the skill's name.
 

@@ -52,7 +52,7 @@ class IndexedMessage:
 
     Attributes:
         key: of the original.
-        id: that its caller gave it; empty for none.
+        id: that its caller gave it; empty if there is none.
         act: what it does.
         is_question: it ends in a question.
         is_users: the user said it.

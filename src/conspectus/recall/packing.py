@@ -61,7 +61,7 @@ class Packing:
         hits: the messages of the text, in the order in which they were offered.
         left_out: known messages that do not fit; the text says how many.
         next_cite: names the first of them.
-        until: names the last message of the range that was asked for; empty for none.
+        until: names the last message of the range that was asked for; empty if there is none.
         reads_on: it shows a message from a known place on; what stands before is not left out.
     """
 

@@ -68,7 +68,7 @@ class Redactor(Protocol):
         """Return a text without its secrets; it may be called from other threads.
 
         The same text must give the same answer, and redacting an answer again must not change it.
-        `key` is the name of the text, such as that of a tool's argument; None for none.
+        `key` is the name of the text, such as that of a tool's argument; None if there is none.
         """
 
 
