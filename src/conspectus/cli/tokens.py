@@ -25,8 +25,8 @@ UNKNOWN = (
 )
 ESTIMATED = (
     f"Estimated: rarely more than {MAY_BE_LOW:.0%} below what the model counts, some percent above "
-    f"in prose and code, up to {MAY_BE_HIGH:.0%} above in rare kinds of text. "
-    "--counter tiktoken:o200k_base counts exactly"
+    f"in prose and code, {MAY_BE_HIGH:.0%} above or, rarely, more in rare kinds of text. For an "
+    "exact count, give the vocabulary of the model: --counter tiktoken:o200k_base for gpt-4o"
 )
 
 
