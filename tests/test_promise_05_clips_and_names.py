@@ -20,7 +20,7 @@ from compactor_support import (
 )
 from conspectus import is_summary_message
 from conspectus.messages import read_messages
-from conspectus.messages.message import name_entries, occurrences
+from conspectus.messages.message import assign_keys, occurrences
 from histories import agent_history, assistant, histories, user
 from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
@@ -77,7 +77,7 @@ def test_keys_of_messages_without_ids_tell_how_often_a_content_came():
     entries = read_messages([user("a"), user("b"), user("a"), user("c", id="c")])
     assert sorted(occurrences(e.key for e in entries).values()) == [1, 2]
     later = read_messages([user("a")])
-    name_entries(later, occurrences(e.key for e in entries))
+    assign_keys(later, occurrences(e.key for e in entries))
     assert later[0].key not in {e.key for e in entries}
 
 

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from conspectus.errors import InputError
 from conspectus.messages import Message, Source, read_messages
-from conspectus.messages.blocks import OPAQUE, kind_of, opened
+from conspectus.messages.blocks import OPAQUE, kind_of, unwrap_block
 
 Turn = tuple[BaseMessage, ...]
 
@@ -210,7 +210,7 @@ def _words(source: Source) -> str | list[Any]:
 
 
 def _is_call_or_result(block: Any) -> bool:
-    block_kind = kind_of(opened(block)) if isinstance(block, Mapping) else OPAQUE
+    block_kind = kind_of(unwrap_block(block)) if isinstance(block, Mapping) else OPAQUE
     return bool(block_kind.short and (block_kind.asks or block_kind.answers))
 
 

@@ -1,6 +1,7 @@
 """Secrets whose name tells what they are: assignments, fields, tags, cells, options, calls.
 
-Each way of writing is one pattern that ends where the value begins; one function reads the value.
+Each form of an assignment is one pattern that ends where the value begins. One function reads the
+value.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import NamedTuple
 from conspectus_secrets.values import (
     LABELS,
     Secret,
-    Written,
-    can_be,
+    ValueStyle,
+    can_be_secret,
     kind_of_value,
     may_be_doubtful,
     named_kind,
@@ -43,37 +44,37 @@ _MARKED = rf"[\"'`]?{_MARK}(?=[\s\"'`]|\Z)"
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class AssignmentForm:
     """A way to write a name before its value.
 
     Attributes:
         pattern: has the group `name`, and perhaps the group `close` for a quote behind the name; it
             ends where the value begins.
-        unquoted: how a value without quotes stands there; None if none can.
-        quoted: how one in quotes stands there.
-        hints: in small letters; a text must hold one of them.
-        has_close: the pattern has the group `close`.
+        unquoted: the style of a value without quotes; None if a value must have quotes.
+        quoted: the style of a value in quotes.
+        hints: words in small letters; a text is only searched if it contains one of them.
+        has_close: whether the pattern has the group `close`.
     """
 
     pattern: re.Pattern[str]
-    unquoted: Written | None
-    quoted: Written
+    unquoted: ValueStyle | None
+    quoted: ValueStyle
     hints: tuple[str, ...]
     has_close: bool
 
 
-def _writing(
+def assignment_form(
     pattern: str,
-    unquoted: Written | None = "bare",
-    quoted: Written = "quoted",
+    unquoted: ValueStyle | None = "bare",
+    quoted: ValueStyle = "quoted",
     hints: Iterable[str] = ("",),
-) -> Writing:
+) -> AssignmentForm:
     compiled = re.compile(pattern, re.MULTILINE)
     has_close = "close" in compiled.groupindex
-    return Writing(compiled, unquoted, quoted, tuple(hints), has_close)
+    return AssignmentForm(compiled, unquoted, quoted, tuple(hints), has_close)
 
 
-ASSIGNED = _writing(
+ASSIGNED = assignment_form(
     rf"(?<![\w.-])(?!redacted:)(?>(?P<name>{_WORDS}[\w.-]++)(?P<close>{_Q})?[\])]{{0,2}}[*_`]{{0,3}}"
     r"(?P<gap>\s{0,4})(?::\s{0,2}&?[A-Za-z_][\w.\[\]| ]{0,40}?\s{0,2}=(?![=\s]{0,8}$)"
     r"|(?P<sign>=>|:=|={1,3}(?![=~])|:(?![:=])|[：＝]|%3[AaDd]))(?:[*]{1,3}|__|</\w{1,8}>)?"
@@ -82,24 +83,24 @@ ASSIGNED = _writing(
 )
 """A name and a sign: `name = ...`, `"name": "..."`, `**name:** ...`, `name: str = ...`."""
 
-WRITINGS = (
+ASSIGNMENT_FORMS = (
     ASSIGNED,
     # An option of a command, also in a list.
-    _writing(rf"--(?P<name>[\w-]++)(?:[ \t]{{1,4}}|{_Q},\s{{0,4}})(?![-\s])"),
+    assignment_form(rf"--(?P<name>[\w-]++)(?:[ \t]{{1,4}}|{_Q},\s{{0,4}})(?![-\s])"),
     # A sentence: the password for staging is ...
-    _writing(
+    assignment_form(
         rf"(?<![\w.-])(?P<name>{_WORDS}[\w.-]++)\s{{1,4}}"
         r"(?:(?:for|of|to|on|at|in)\s[^\n.,;:!?\"'=]{1,60}?\s)?"
         rf"(?:{'|'.join(_VERBS)}):?[ \t]{{1,4}}",
         hints=[f"{verb}{behind}" for verb in _VERBS for behind in " \t:"],
     ),
     # 密码是 ...
-    _writing(
+    assignment_form(
         rf"(?P<name>(?i:{_LABELS}))(?:[ \t]{{0,2}}(?:{_IS})[:：]?|[ \t])[ \t]{{0,2}}",
         hints={label.strip("api") for labels in LABELS.values() for label in labels},
     ),
     # Fields of their own: name: DB_PASSWORD, value: ...
-    _writing(
+    assignment_form(
         rf"\b(?:[Pp]arameter_?)?(?:[Nn]ame|NAME|[Kk]ey|KEY){_QS}\s{{0,4}}[:=][ \t]{{0,4}}{_QS}"
         rf"{_NAME}{_QS},?\s{{0,40}}(?:#[^\n]{{0,80}}\n\s{{0,40}})?"
         rf"(?:{_QS}type{_QS}\s?[:=]\s?{_QS}\w{{1,20}}{_QS},?\s{{0,40}})?"
@@ -107,33 +108,35 @@ WRITINGS = (
         hints=["value"],
     ),
     # Its value in an object: "db_password": {"type": "string", "value": ...
-    _writing(
+    assignment_form(
         rf"{_Q}{_NAME}{_Q}\s{{0,4}}:\s{{0,4}}(?:\[\s{{0,40}})?\{{"
         rf"(?:\s{{0,40}}{_Q}(?:type|sensitive){_Q}\s{{0,4}}:\s{{0,4}}{_QS}\w{{1,20}}{_QS},){{0,2}}"
         rf"\s{{0,40}}{_Q}[Vv]alue(?P<close>{_Q})\s{{0,4}}:[ \t]{{0,4}}",
         hints=["value"],
     ),
     # <password>..., <property name="password">...
-    _writing(r"<(?P<name>[A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,200})?>\s{0,40}(?:<!\[CDATA\[)?"),
-    _writing(
+    assignment_form(
+        r"<(?P<name>[A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,200})?>\s{0,40}(?:<!\[CDATA\[)?"
+    ),
+    assignment_form(
         rf"<\w{{1,40}}\s[^<>]{{0,200}}?\b(?:name|key|id)={_Q}{_NAME}{_Q}[^<>]{{0,200}}>\s{{0,40}}"
     ),
     # | Password | ... |
-    _writing(
+    assignment_form(
         r"\|[ \t]{0,40}[*_`]{0,3}(?P<name>[A-Za-z][\w.-]{1,40}(?: \w{1,20})?):?[*_`]{0,3}"
         r"[ \t]{0,40}\|[ \t]{0,40}[*_`]{0,3}"
     ),
     # setPassword("..."), put("password", "...")
-    _writing(
+    assignment_form(
         rf"\b(?P<name>[A-Za-z]\w{{1,60}})\(\s{{0,4}}[bBrRuU]?(?={_Q})", None, "bare", hints=["("]
     ),
-    _writing(
+    assignment_form(
         rf"\({_Q}{_NAME}{_Q},\s{{0,4}}(?:default\s{{0,2}}[=:]\s{{0,2}})?[bBrRuU]?(?={_Q})",
         None,
         "bare",
     ),
     # ENV DB_PASSWORD ..., aws configure set aws_secret_access_key ...
-    _writing(
+    assignment_form(
         rf"(?:^[ \t]{{0,16}}(?:ENV|setx)|\bconfig(?:ure)? set)[ \t]{{1,4}}{_NAME}[ \t]",
         "shell",
         hints=["env", "setx", "config"],
@@ -193,23 +196,23 @@ def named_secrets(text: str, lower: str) -> Iterator[Secret]:
     if not any(hint in lower for hint in HINTS):
         return
     is_json = text.lstrip()[:1] in ("{", "[", '"')
-    for writing in WRITINGS:
-        if not any(hint in lower for hint in writing.hints):
+    for form in ASSIGNMENT_FORMS:
+        if not any(hint in lower for hint in form.hints):
             continue
         position = 0
-        while (match := writing.pattern.search(text, position)) is not None:
+        while (match := form.pattern.search(text, position)) is not None:
             position = max(match.end("name"), match.start() + 1)
             kind = named_kind(match["name"])
             if kind is None and not may_be_doubtful(match["name"]):
                 continue
-            secret = _secret_behind(text, match, writing, kind, is_json)
+            secret = _secret_behind(text, match, form, kind, is_json)
             if secret is not None:
                 yield secret
                 position = max(secret.end, match.start() + 1)
 
 
 def _secret_behind(
-    text: str, match: re.Match[str], writing: Writing, kind: str | None, is_json: bool
+    text: str, match: re.Match[str], form: AssignmentForm, kind: str | None, is_json: bool
 ) -> Secret | None:
     """Return the secret at the end of a match, if its value is one.
 
@@ -217,7 +220,7 @@ def _secret_behind(
     """
     begin = match.end()
     name = match["name"]
-    if writing is not ASSIGNED and _REPLACED.match(text, begin):
+    if form is not ASSIGNED and _REPLACED.match(text, begin):
         return None
     opened = _OPEN.match(text, begin)
     if opened is not None:
@@ -225,22 +228,22 @@ def _secret_behind(
         if quoted is not None:
             begin, end = quoted
             value = text[begin:end]
-            if kind == "password" and writing is ASSIGNED and name.isupper():
+            if kind == "password" and form is ASSIGNED and name.isupper():
                 value = value.replace(" ", "-")  # several words are a passphrase there
-            value_kind = kind_of_value(value, writing.quoted, name, kind)
+            value_kind = kind_of_value(value, form.quoted, name, kind)
             return Secret(begin, end, value_kind) if value_kind is not None else None
-    if writing.has_close and match["close"] is not None:
+    if form.has_close and match["close"] is not None:
         return _number_in_json(text, match) if kind == "password" else None
-    written = _written_unquoted(text, match, writing)
-    if written is None:
+    style = _style_unquoted(text, match, form)
+    if style is None:
         return None
-    is_wide = written == "shell"
-    if writing is ASSIGNED:
+    is_wide = style == "shell"
+    if form is ASSIGNED:
         may_be_wide = is_wide or match["sign"] == ":"
         is_wide = may_be_wide and _begins_line(text, match.start("name"))
     if opened is not None:
         begin = opened.end()
-    return _unquoted_secret(text, begin, name, kind, written, is_wide)
+    return _unquoted_secret(text, begin, name, kind, style, is_wide)
 
 
 def _number_in_json(text: str, match: re.Match[str]) -> Secret | None:
@@ -251,10 +254,10 @@ def _number_in_json(text: str, match: re.Match[str]) -> Secret | None:
     return Secret(match.end(), number.end(), "password", match["close"])
 
 
-def _written_unquoted(text: str, match: re.Match[str], writing: Writing) -> Written | None:
+def _style_unquoted(text: str, match: re.Match[str], form: AssignmentForm) -> ValueStyle | None:
     """Return how a value without quotes stands behind a name; None if none can."""
-    if writing is not ASSIGNED:
-        return writing.unquoted
+    if form is not ASSIGNED:
+        return form.unquoted
     sign, gap, after = match.group("sign", "gap", "after")
     if sign is not None and sign.startswith("=="):
         return None  # a comparison
@@ -264,7 +267,7 @@ def _written_unquoted(text: str, match: re.Match[str], writing: Writing) -> Writ
         is_parameter = text[begin - 1 : begin] in ("?", "&", ";")
         if is_parameter or name.isupper() or name.startswith("--"):
             return "shell"
-    return writing.unquoted
+    return form.unquoted
 
 
 def _begins_line(text: str, position: int) -> bool:
@@ -304,7 +307,7 @@ def _without_blanks(text: str, begin: int, end: int) -> tuple[int, int] | None:
 
 
 def _unquoted_secret(
-    text: str, begin: int, name: str, kind: str | None, written: Written, is_wide: bool
+    text: str, begin: int, name: str, kind: str | None, style: ValueStyle, is_wide: bool
 ) -> Secret | None:
     """Return the value without quotes that begins here, or behind a quote that never closes."""
     for bare in (WIDE, NARROW) if is_wide else (NARROW,):
@@ -313,18 +316,18 @@ def _unquoted_secret(
             return None
         end = match.end()
         value = match[0]
-        if bare is WIDE and written == "bare":
+        if bare is WIDE and style == "bare":
             value = value.rstrip(",")
             if not _LINE_ENDS.match(text, end) or value[-1:] in (*")]};(", ""):
                 continue
             end = begin + len(value)
-        if written == "bare":
+        if style == "bare":
             value = value.rstrip(".:?*_")
             if end - begin < JUDGED:
                 end = begin + len(value)
         if text[end : end + 1] in ("(", "["):
             continue
-        value_kind = kind_of_value(value, written, name, kind)
+        value_kind = kind_of_value(value, style, name, kind)
         if value_kind is None:
             continue
         if end - begin >= JUDGED:
@@ -337,7 +340,7 @@ def _unquoted_secret(
 def kind_alone(name: str, value: str) -> str | None:
     """Return the kind of a value that stands alone under a name, as in a dict; None for none."""
     if name.lower() in ("cookies", "cookiejar"):
-        return "cookie" if len(value) >= 12 and can_be("token", value, "quoted") else None
+        return "cookie" if len(value) >= 12 and can_be_secret("token", value, "quoted") else None
     if named_kind(name) == "password" and name.isupper() and len(value) <= 200:
         value = "-".join(value.split())
     return secret_kind(name, value, "quoted")

@@ -13,7 +13,13 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from conspectus_secrets.values import MAX_REMEMBERED, Secret, is_placeholder, mixed, scattered
+from conspectus_secrets.values import (
+    MAX_REMEMBERED,
+    Secret,
+    has_letters_and_digits,
+    is_placeholder,
+    looks_random,
+)
 
 KEYS = r"""
 anthropic-key         sk-ant-      sk-ant-[\w-]{16,}+
@@ -167,7 +173,7 @@ _COOKIES = re.compile(r"(?i:\b(?:set-)?cookie)\\{0,4}[\"']?\s{0,3}[:=]\s{0,3}\\{
 _COOKIE = re.compile(r"\s{0,2}(?P<name>[\w.$!%*+-]{1,64}+)=(?P<value>[^\s;,\"'\\]*+);?")
 
 
-def _pair_in_base64(encoded: str) -> bool:
+def _is_pair_in_base64(encoded: str) -> bool:
     """Return whether it is `user:password` in base64."""
     try:
         text = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode()
@@ -186,10 +192,12 @@ def _can_be_password(value: str) -> bool:
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {
-    "aws-secret-key": scattered,
-    "discord-token": scattered,
-    "basic-auth": _pair_in_base64,
-    "authorization": lambda value: sum(map(str.isdigit, value)) >= 2 and mixed(value),
+    "aws-secret-key": looks_random,
+    "discord-token": looks_random,
+    "basic-auth": _is_pair_in_base64,
+    "authorization": lambda value: (
+        sum(map(str.isdigit, value)) >= 2 and has_letters_and_digits(value)
+    ),
     "url-password": _can_be_password,
     "password": _can_be_password,
 }
@@ -211,7 +219,7 @@ def formed_secrets(text: str, lower: str) -> Iterator[Secret]:
     """Yield secrets of the table; `lower` is the text in lower case."""
     for kind, hints, pattern in FORMS:
         if any(hint in lower for hint in hints):
-            is_real = _CHECKS.get(kind, mixed)
+            is_real = _CHECKS.get(kind, has_letters_and_digits)
             for match in pattern.finditer(text):
                 if is_real(match["value"]):
                     yield Secret(*match.span("value"), kind)
@@ -222,7 +230,7 @@ def formed_secrets(text: str, lower: str) -> Iterator[Secret]:
     for header in _COOKIES.finditer(text) if "cookie" in lower else ():
         at = max(at, header.end())
         while (cookie := _COOKIE.match(text, at)) is not None:
-            if len(cookie["value"]) >= 8 and mixed(cookie["value"]):
+            if len(cookie["value"]) >= 8 and has_letters_and_digits(cookie["value"]):
                 yield Secret(*cookie.span("value"), "cookie")
             at = cookie.end()
 

@@ -35,8 +35,9 @@ def private_keys(text: str) -> Iterator[Secret]:
     """Yield private keys, whole or with their end cut off.
 
     Example:
-        >>> list(private_keys("-----BEGIN PRIVATE KEY-----\\n...\\n-----END PRIVATE KEY-----"))
-        []
+        >>> lines = "-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBg" * 4, "-----END PRIVATE KEY-----"
+        >>> [secret.kind for secret in private_keys("\\n".join(lines))]
+        ['private-key']
     """
     if "PRIVATE KEY" not in text and "PuTTY-User-Key" not in text:
         return

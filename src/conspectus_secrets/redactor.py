@@ -1,8 +1,9 @@
 """Replace common secrets in texts by their kinds.
 
 It knows keys and tokens of providers by their form, private keys, values at the places of
-passwords (addresses, headers, commands), and values behind a telling name. Its time grows with the
-length of a text and with nothing else.
+passwords (addresses, headers, commands), and values behind a telling name. Its time is linear in
+the length of a text: it searches a text again where one secret may have hidden another, at most
+`MAX_ROUNDS` times.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from conspectus_secrets.private_keys import private_keys
 from conspectus_secrets.values import Secret, without_marks
 
 VERSION = 12
-"""Rises whenever it finds something else, so that earlier drafts are not used."""
+"""It rises with each change of what is found, so that drafts of earlier versions are not used."""
 
 MAX_ROUNDS = 16
-"""Searches of a text: one secret may hide the next, in a command up to twelve."""
+"""The most searches of one text: one secret may hide the next, in a command up to twelve."""
 
 _ESCAPED_BLANK = re.compile(r"(?<!\\)\\++(?:[nrt]|u2192)")
 _MEANING = {ord("n"): "\n", ord("r"): "\n", ord("t"): "\t", ord("2"): "→"}

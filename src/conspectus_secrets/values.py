@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple
 
 MAX_REMEMBERED = 200  # characters of a value whose judgement is remembered
 JUDGED_OF_NAME = 120  # characters at the end of a name that are judged
-JUDGEMENTS = 1_024  # that are remembered, as texts repeat what they assign
+JUDGEMENTS = 1_024  # of names and values that are remembered, as texts repeat assignments
 LONGEST_PLACEHOLDER = 200  # characters
 LONGEST_WORDED = 120  # characters of a value of many words that is no key
-MIN_PRIVATE_KEY = 40  # characters of one under a name
+MIN_PRIVATE_KEY = 40  # characters of a private key behind a name
 
 WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 """Words of a name in any case style."""
@@ -49,9 +49,9 @@ _NO_SECRET_TOKEN = frozenset(
     a one any""".split()
 )
 
-Written = Literal["quoted", "shell", "bare"]
-"""How a value stands: in quotes, where it is no variable; in `NAME=value` of a shell or an address,
-where a word needs no quotes; or bare, where it could be a type, a variable or prose."""
+ValueStyle = Literal["quoted", "shell", "bare"]
+"""How a value is written: in quotes, where it is no variable; in `NAME=value` of a shell or an
+address, where a word needs no quotes; or bare, where it could be a type, a variable or prose."""
 
 _PLACEHOLDERS = frozenset(
     """your my the some a an insert enter put replace change changeme example sample dummy fake
@@ -158,12 +158,12 @@ def _kind_under(end: str) -> str | None:
 
 
 def has_digit(value: str) -> bool:
-    """Return whether a character of it is a digit."""
+    """Return whether a value contains a digit."""
     return bool(_DIGIT.search(value)) if value.isascii() else any(map(str.isdigit, value))
 
 
 def has_letter(value: str) -> bool:
-    """Return whether a character of it is a letter."""
+    """Return whether a value contains a letter."""
     return bool(_LETTER.search(value)) if value.isascii() else any(map(str.isalpha, value))
 
 
@@ -173,53 +173,55 @@ def _has_sign(value: str) -> bool:
     return any(not c.isalnum() and c not in "_-.:/" for c in value)
 
 
-def mixed(value: str) -> bool:
-    """Return whether it has letters and digits, unlike a plain word or number."""
+def has_letters_and_digits(value: str) -> bool:
+    """Return whether a value has letters and digits, unlike a plain word or number."""
     return has_digit(value) and has_letter(value)
 
 
-def scattered(value: str) -> bool:
-    """Return whether it has digits and letters of both cases, or of one and a sign.
+def looks_random(value: str) -> bool:
+    """Return whether a value has letters, digits, and either letters of both cases or a sign.
 
     Example:
-        >>> scattered("Zx9kq"), scattered("zx9#q"), scattered("step-2"), scattered("Step")
-        (True, True, False, False)
+        >>> [looks_random(value) for value in ("Zx9kq", "zx9#q", "step-2", "Step")]
+        [True, True, False, False]
     """
-    if not mixed(value):
+    if not has_letters_and_digits(value):
         return False
     if value.lower() != value != value.upper():
         return True
     return any(not sign.isalnum() and sign not in _PLAIN_SIGNS for sign in value)
 
 
-def secret_kind(name: str, value: str, written: Written) -> str | None:
+def secret_kind(name: str, value: str, style: ValueStyle) -> str | None:
     """Return the kind of a secret under a name, or None if the value is none.
 
     Args:
         name: what the value stands under.
         value: without quotes.
-        written: how it stands there.
+        style: how the value is written there.
 
     Example:
         >>> secret_kind("DB_PASSWORD", "swordfish", "shell"), secret_kind("token", "str", "bare")
         ('password', None)
     """
-    return kind_of_value(value, written, name, named_kind(name))
+    return kind_of_value(value, style, name, named_kind(name))
 
 
-def kind_of_value(value: str, written: Written, name: str, kind: str | None) -> str | None:
+def kind_of_value(value: str, style: ValueStyle, name: str, kind: str | None) -> str | None:
     """Do as `secret_kind`, for a name of which the kind is known."""
     if kind is None:
-        return _kind_under_doubtful_name(name, value, written)
-    judge = _remembered_can_be if len(value) <= MAX_REMEMBERED else can_be
-    return kind if judge(kind, value, written) else None
+        return _kind_under_doubtful_name(name, value, style)
+    judge = _remembered_can_be_secret if len(value) <= MAX_REMEMBERED else can_be_secret
+    return kind if judge(kind, value, style) else None
 
 
-def _kind_under_doubtful_name(name: str, value: str, written: Written) -> str | None:
+def _kind_under_doubtful_name(name: str, value: str, style: ValueStyle) -> str | None:
     """Return the kind of a secret under a name that may also name something else."""
     words = [word.lower() for word in WORDS.findall(name)]
     if words == ["pass"]:  # it may also be a result of a test
-        is_sure = len(value) >= 6 and scattered(value) and can_be("password", value, written)
+        is_sure = (
+            len(value) >= 6 and looks_random(value) and can_be_secret("password", value, style)
+        )
         return "password" if is_sure else None
     parts = name.split("_")
     is_a_key = name.isupper() and parts[-1] == "KEY" and len(parts) > 1
@@ -228,7 +230,7 @@ def _kind_under_doubtful_name(name: str, value: str, written: Written) -> str | 
     digits = sum(map(str.isdigit, value))
     letters = sum(map(str.isalpha, value))
     is_random = len(value) >= 16 and digits >= 3 and letters >= 3
-    return "key" if is_random and can_be("key", value, written) else None
+    return "key" if is_random and can_be_secret("key", value, style) else None
 
 
 def without_marks(value: str) -> str:
@@ -267,18 +269,18 @@ def _stands_for_nothing(value: str) -> bool:
     return len(digits) <= 3 and (digits in "0123" or words > 1)
 
 
-def can_be(kind: str, value: str, written: Written) -> bool:
+def can_be_secret(kind: str, value: str, style: ValueStyle) -> bool:
     """Return whether a value can be a secret of this kind."""
     value = without_marks(value)
     if _stands_for_nothing(value):
         return False
     words = value.split()
-    if len(words) > 1 and written == "quoted" and kind == "password":
-        return any(len(word) >= 6 and scattered(word) for word in words)
+    if len(words) > 1 and style == "quoted" and kind == "password":
+        return any(len(word) >= 6 and looks_random(word) for word in words)
     if len(value) < 4 or len(words) > 1 or _is_path(value):
         return False
-    is_bare = written == "bare"
-    if _is_code(value, written):
+    is_bare = style == "bare"
+    if _is_code(value, style):
         return False
     if is_bare and (_ALGORITHM.match(value) or _is_prose(value)):
         return False
@@ -292,14 +294,14 @@ def can_be(kind: str, value: str, written: Written) -> bool:
     return _can_be_made_by_machine(value, is_bare)
 
 
-_remembered_can_be = lru_cache(JUDGEMENTS)(can_be)
+_remembered_can_be_secret = lru_cache(JUDGEMENTS)(can_be_secret)
 
 
-def _is_code(value: str, written: Written) -> bool:
+def _is_code(value: str, style: ValueStyle) -> bool:
     """Return whether it is an expression such as `config.password`, where one may stand."""
-    if written == "quoted" or value.isalnum():
+    if style == "quoted" or value.isalnum():
         return False
-    if written == "shell" and has_digit(value):
+    if style == "shell" and has_digit(value):
         return False
     return _CODE.match(value) is not None
 
@@ -307,14 +309,14 @@ def _is_code(value: str, written: Written) -> bool:
 def _can_be_named_secret(value: str, is_bare: bool) -> bool:
     if len(value) < (8 if is_bare else 6) or _is_prose(value):
         return False
-    return mixed(value) or _has_sign(value)
+    return has_letters_and_digits(value) or _has_sign(value)
 
 
 def _can_be_made_by_machine(value: str, is_bare: bool) -> bool:
     """Return whether a value can be a token or a key: letters and digits, or many mixed letters."""
     if _is_worded(value) or "{" in value or (is_bare and _TYPE.search(value)):
         return False
-    if mixed(value):
+    if has_letters_and_digits(value):
         return len(value) >= (12 if is_bare else 8)
     has_both_cases = value.lower() != value != value.upper()
     return len(value) >= 20 and has_letter(value) and has_both_cases
@@ -325,7 +327,7 @@ def _is_path(value: str) -> bool:
     if not _PATH.match(value) or value[-1] == "=":
         return False
     return not any(
-        len(part) >= 7 and scattered(part) and _DIGIT_INSIDE.search(part)
+        len(part) >= 7 and looks_random(part) and _DIGIT_INSIDE.search(part)
         for part in value.split("/")
     )
 

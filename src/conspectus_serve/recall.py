@@ -18,7 +18,7 @@ from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus.messages.framing import recalled_text
 from conspectus.messages.recalled import LEAST_RECALL, with_recalled
-from conspectus.messages.users import is_users, newest_user_message
+from conspectus.messages.users import is_by_user, newest_user_message
 from conspectus.recall.for_agents import unasked_flow
 from conspectus.tokens import TokenMeter
 
@@ -99,7 +99,7 @@ def _newest_user_messages(history: Sequence[Any]) -> Sequence[Any]:
     if last is None:
         return []
     first = last
-    while first and is_users(history[first - 1]):  # clients add messages of their own
+    while first and is_by_user(history[first - 1]):  # clients add messages of their own
         first -= 1
     return history[first : last + 1]
 

@@ -26,6 +26,7 @@ from conspectus.engine.settings import KEEP
 from conspectus.errors import ConfigError, SummaryError
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 from conspectus.langchain.agent_step import AgentStep
+from conspectus.langchain.state import RequestedCompaction
 from conspectus.messages.alternation import joins_by_setting
 from conspectus.observe import log
 
@@ -175,7 +176,8 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
             return None
         total_tokens = step.size_of(state["messages"]).tokens
         try:
-            update = await arun(self._take_step(step, "" if force else None))
+            requested = RequestedCompaction() if force else None
+            update = await arun(self._take_step(step, requested))
         except SummaryError as error:
             if not raise_on_failure:
                 raise

@@ -25,7 +25,7 @@ from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_
 from conspectus.messages.alternation import ReceivedJoined, is_labelled_joined, taken_apart
 from conspectus.messages.framing import summary_text
 from conspectus.messages.hosts import is_host_message
-from conspectus.messages.message import name_entries, occurrences
+from conspectus.messages.message import assign_keys, occurrences
 from conspectus.messages.shortening import POINTER
 
 
@@ -148,7 +148,7 @@ def _take_joined_apart(
             parted += map(read_message, parts)
             came_joined.append(ReceivedJoined(entry.source, tuple(parts)))
     if came_joined:
-        name_entries(parted)
+        assign_keys(parted)
     return parted, tuple(came_joined)
 
 
@@ -283,7 +283,7 @@ def _named_behind(
         covered = _covered_below(chain, summaries)
         absent = (*covered, *(clip.original for clip in clips.values()))
         alike = (key for key in absent if "-" in key and stem_of(key) in stems)
-        name_entries(named, occurrences(alike), missing)
+        assign_keys(named, occurrences(alike), missing)
     return named
 
 
@@ -326,7 +326,7 @@ def _match_whole_history(
         if begun is None:
             continue
         later = entries[begun.start :]
-        name_entries(later, _counted_before(keys, begun), {0: begun.missing})
+        assign_keys(later, _counted_before(keys, begun), {0: begun.missing})
         is_clip = [key != entry.key for key, entry in zip(keys, entries, strict=True)]
         renamed = [*entries[: begun.start], *later]
         names = [keys[at] if is_clip[at] else entry.key for at, entry in enumerate(renamed)]

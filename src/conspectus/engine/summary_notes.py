@@ -13,7 +13,7 @@ from conspectus.errors import SummaryRejected
 from conspectus.messages import Message
 from conspectus.messages.framing import framed_body
 from conspectus.messages.harmless import as_notes
-from conspectus.messages.users import is_users
+from conspectus.messages.users import is_by_user
 from conspectus.model.answers import answer_of, wrong_with
 from conspectus.model.base import SummaryRequest
 from conspectus.model.sentences import repeats_itself, shortened
@@ -378,4 +378,4 @@ def _what_is_below(leaving: Leaving) -> str:
 def _kept_words_of_user(leaving: Leaving) -> Message | None:
     """Return the user's last message that stays and came before the last one that leaves."""
     before = leaving.kept[: leaving.kept_before_last_evicted]
-    return next((message for message in reversed(before) if is_users(message)), None)
+    return next((message for message in reversed(before) if is_by_user(message)), None)

@@ -315,7 +315,7 @@ class AgentStep:
     def shows_all(self) -> bool:
         """Return whether no record is to be shown or extended."""
         recalls = self.setup.recall_tokens and (self.run.saved or self.held.head is not None)
-        if recalls or self.may_be_ahead(turn=False):
+        if recalls or self.archive_may_lag(turn=False):
             return False
         return self.held.head is None or not self.preserve
 
@@ -447,7 +447,7 @@ class AgentStep:
         """Whether the state was copied from another thread, with the record in force there."""
         return self.held.head is not None and self.run.thread != self.held.thread
 
-    def may_be_ahead(self, *, turn: bool) -> bool:
+    def archive_may_lag(self, *, turn: bool) -> bool:
         """Return whether the archive may have to follow, also as a `turn` of the user begins."""
         if not self.run.thread or not self.run.saved:  # nothing is kept between runs, or goes back
             return False
@@ -458,9 +458,9 @@ class AgentStep:
         begins = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
         return begins or self.cache.stored_head != self.held.head_id
 
-    async def follow(self, *, turn: bool) -> None:
+    async def bring_archive_along(self, *, turn: bool) -> None:
         """Move the head in the archive with the state, and originals with a copied thread."""
-        if not self.may_be_ahead(turn=turn):
+        if not self.archive_may_lag(turn=turn):
             return
         held = self.held
         archive = self.archive
@@ -471,14 +471,14 @@ class AgentStep:
                 if archive is not None and isinstance(held.head, str):
                     await archive.call_either_way(archive.copy, source, self.scope, held.head)
             elif archive is not None:
-                await self._point(archive)
+                await self._move_stored_head(archive)
                 self.cache.stored_head = held.head_id
         except ArchiveError as error:
             self.held = held
             text = "the archive could not be brought to this state; the next step tries again: %s"
             log("head_unknown", text, await self.redacted(error))
 
-    async def _point(self, archive: Archive) -> None:
+    async def _move_stored_head(self, archive: Archive) -> None:
         head = self.held.head_id
         scope = self.scope
         pointed = await archive.call_either_way(archive.head, scope)

@@ -224,9 +224,9 @@ class GuardedCall:
         update: dict[str, Any] = {}
         if step.held is not self._held_at_first:
             update |= await self._guard.summarization._write_copies(step)
-            update |= step.held.update()
+            update |= step.held.as_update()
         if self._recalled is not None and sent.recalled is None:  # it had to give way
-            update |= Recalled(turn=step.turn).update()
+            update |= Recalled(turn=step.turn).as_update()
         sizes = self._request_sizes
         if refusals.tries:
             largest = sizes.overhead + refusals.learned
@@ -237,7 +237,7 @@ class GuardedCall:
             by_model = {**sizes.refused, sizes.model: refused}
             sizes = replace(sizes, refused=by_model)
         if sizes != self._last_request_sizes:
-            update |= sizes.update()
+            update |= sizes.as_update()
         return update
 
     async def _measure(self) -> Outgoing:

@@ -33,7 +33,7 @@ from conspectus.engine.settings import KEEP
 from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.agent_step import AgentStep, Handler
 from conspectus.langchain.foreign_changes import with_message_objects
-from conspectus.langchain.planner import Update, is_quiet, take_step
+from conspectus.langchain.planner import Update, is_quiet, plan_step
 from conspectus.langchain.recall import (
     recall_tool,
     recalled_for_turn,
@@ -169,12 +169,12 @@ class SummarizationMiddleware(
         )
         self._name = settings.name or type(self).__name__
         vars(self).update({name: getattr(settings, name) for name in NAMES})
-        self._open(settings)
+        self._make_unshared(settings)
         of_subclass = {*dir(type(self))} - {*dir(SummarizationMiddleware)}
         for caveat in self._setup.caveats(of_subclass):
             warnings.warn(caveat, UserWarning, stacklevel=CALLER)
 
-    def _open(self, settings: SummarizationSettings) -> None:
+    def _make_unshared(self, settings: SummarizationSettings) -> None:
         """Make what no copy has: the archive of an address, and the tools."""
         self._address = settings.archive
         self._made = Setup(settings, self._location)
@@ -239,7 +239,7 @@ class SummarizationMiddleware(
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._open(self._settings())
+        self._make_unshared(self._settings())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copy = type(self).__new__(type(self))
@@ -260,13 +260,18 @@ class SummarizationMiddleware(
         step = AgentStep(self._setup, state, runtime)
         return None if self._is_quiet(step) else await arun(self._take_step(step))
 
-    def _take_step(self, step: AgentStep, focus: str | None = None) -> Awaitable[Update | None]:
-        return heard_by(step.setup.engine.listeners, self._stepped(step, focus))
+    def _take_step(
+        self, step: AgentStep, requested: RequestedCompaction | None = None
+    ) -> Awaitable[Update | None]:
+        return heard_by(step.setup.engine.listeners, self._plan_with_additions(step, requested))
 
-    async def _stepped(self, step: AgentStep, focus: str | None) -> Update | None:
-        update = await take_step(step, focus)
+    async def _plan_with_additions(
+        self, step: AgentStep, requested: RequestedCompaction | None
+    ) -> Update | None:
+        """Plan a step; add what was recalled for the turn, and copies for readers of files."""
+        update = await plan_step(step, requested)
         additions = await self._write_copies(step)
-        if self.recall == "auto" and focus is None:
+        if self.recall == "auto" and requested is None:
             if update and "messages" in update:
                 step.messages = update["messages"][1:]  # behind the removal of all
             additions |= await recalled_for_turn(step)
@@ -293,15 +298,15 @@ class SummarizationMiddleware(
             MessageError: a message has an unknown form.
             SummaryError: every summariser failed, and `on_failure` is `"raise"`.
         """
-        words = check_text(focus, "focus")
-        return run(self._take_step(AgentStep(self._setup, state, runtime), words))
+        requested = RequestedCompaction(focus=check_text(focus, "focus"))
+        return run(self._take_step(AgentStep(self._setup, state, runtime), requested))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
-        words = check_text(focus, "focus")
-        return await arun(self._take_step(AgentStep(self._setup, state, runtime), words))
+        requested = RequestedCompaction(focus=check_text(focus, "focus"))
+        return await arun(self._take_step(AgentStep(self._setup, state, runtime), requested))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
@@ -338,7 +343,7 @@ class SummarizationMiddleware(
         if step.held.head is not None:  # a run may begin here, in another process
             name_messages(step.messages)
         # With the model's turn: `before_model` has not seen what went before.
-        await step.follow(turn=False)
+        await step.bring_archive_along(turn=False)
         messages: Sequence[BaseMessage] = request.messages
         if step.preserve and step.held.head is not None:
             messages = await step.view_with_changes(messages)

@@ -58,52 +58,52 @@ def is_quiet(step: AgentStep) -> bool:
     shows_evicted = step.preserve or setup.recall_tokens
     if step.held.head is not None and (shows_evicted or step.held.pending):
         return False
-    if step.brings_summary or step.may_be_ahead(turn=True):
+    if step.brings_summary or step.archive_may_lag(turn=True):
         return False
-    return not measure_step(step, step.messages).is_due(None)
+    return not measure_step(step, step.messages).is_due(forced=False)
 
 
-async def take_step(step: AgentStep, focus: str | None) -> Update | None:
-    """Return the update of the state that a step makes; with a `focus` compact in any case."""
-    request = RequestedCompaction.read(step.state)
-    if focus is None and request is not None:
-        focus = request.focus
+async def plan_step(step: AgentStep, requested: RequestedCompaction | None = None) -> Update | None:
+    """Return the update of the state that a step makes.
+
+    A compaction that is requested, here or in the state, is made although no trigger is reached.
+    """
+    noted = RequestedCompaction.read(step.state)
     update: Update | None = None
     try:
-        update = await _stepped(step, focus)
+        update = await _decide_update(step, noted if requested is None else requested)
     except ArchiveError as error:
         # Nothing has been changed; the guard, if there is one, bridges this one request.
         if step.setup.engine.settings.on_failure == "raise":
             raise
         reason = await step.redacted(error)
         log("history_kept", "the history was kept as it was: %s", reason)
-    return update if request is None else {**(update or {}), RequestedCompaction.CHANNEL: {}}
+    return update if noted is None else {**(update or {}), RequestedCompaction.CHANNEL: {}}
 
 
-async def _stepped(step: AgentStep, focus: str | None) -> Update | None:
+async def _decide_update(step: AgentStep, requested: RequestedCompaction | None) -> Update | None:
     begun = step.held
     messages = step.messages
     if step.preserve:
         name_messages(messages)
     if step.may_be_known():
         await step.inherit()
-    await step.follow(turn=True)
+    await step.bring_archive_along(turn=True)
     held = step.held
     if held.head is not None and (step.preserve or held.pending):
         messages = (await step.view()).messages
         if step.held is not held:
             # Whoever recalls without a state goes by the head in the archive: it follows.
-            await step.follow(turn=False)
+            await step.bring_archive_along(turn=False)
     measured = measure_step(step, messages)
-    if not measured.is_due(focus):
+    if not measured.is_due(forced=requested is not None):
         measured.prepare()
-        return step.held.update() if step.held is not begun else None
+        return step.held.as_update() if step.held is not begun else None
     if await _drop_resent(step):
         measured = measure_step(step, step.messages)
-    force = focus is not None
-    result = await compact_messages(
-        measured.history(), step.messages, force=force, focus=focus or ""
-    )
+    force = requested is not None
+    focus = "" if requested is None else requested.focus
+    result = await compact_messages(measured.history(), step.messages, force=force, focus=focus)
     return measured.update(result, begun)
 
 
@@ -221,12 +221,12 @@ class MeasuredStep:
                 history, read_messages(self.step.messages), head_id, self.trigger_size
             )
 
-    def is_due(self, focus: str | None) -> bool:
-        """Return whether to read and plan; `focus` is that of a compaction that was asked for."""
+    def is_due(self, *, forced: bool) -> bool:
+        """Return whether to read and plan the history; `forced` if a compaction was requested."""
         setup = self.step.setup
         if setup.settings.preview is True and not self.step.run.has_checkpointer:
             raise PolicyError(NO_CHECKPOINTER)
-        if focus is not None or self.held.pending:
+        if forced or self.held.pending:
             return True
         if self._is_planned_in_vain():
             return False
@@ -283,12 +283,12 @@ class MeasuredStep:
         # A caller may have sent the whole history with its summary: what that covers goes again.
         drops = bool(result.dropped or step.resent) and not step.preserve
         if result.record is None and not held.pending and not drops:
-            return held.update() if held is not begun else None
+            return held.as_update() if held is not begun else None
         held = replace(held, pending=False)
         step.held = held
         if result.record is not None:
             held = step.put_in_force(result.record, view, whole=step.preserve)
         if step.preserve:
-            return held.update()
+            return held.as_update()
         hide_from_streams(message for message in view if is_summary_message(message))
-        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view], **held.update()}
+        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view], **held.as_update()}

@@ -85,9 +85,9 @@ async def recalled_for_turn(step: AgentStep) -> Update:
         log("recall_failed", "nothing could be recalled for this turn: %s", reason)
         return {}
     if result is None:
-        return Recalled(turn=turn).update()
+        return Recalled(turn=turn).as_update()
     keys = list(dict.fromkeys(hit.key for hit in result.hits))
-    return Recalled(turn=turn, text=recalled_text(result.text), keys=keys).update()
+    return Recalled(turn=turn, text=recalled_text(result.text), keys=keys).as_update()
 
 
 async def with_recalled_for_turn(

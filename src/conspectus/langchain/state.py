@@ -111,8 +111,8 @@ class Stored:
             cls._last_read = (data, stored)
         return cast("Self | None", stored)
 
-    def update(self) -> dict[str, Any]:
-        """Return the update of a state that stores it, as plain data."""
+    def as_update(self) -> dict[str, Any]:
+        """Return an update of a state that stores this, as plain data."""
         # Records are plain already, and never changed: a copy of them costs more than the rest.
         parts = vars(self).items()
         plain = {name: asdict(part) if isinstance(part, Size) else part for name, part in parts}
@@ -244,7 +244,7 @@ class RequestedCompaction(Stored):
     @classmethod
     def of(cls, focus: str | None) -> dict[str, Any]:
         """Make the update of a state that requests a compaction at the next step."""
-        return cls(focus=check_text(focus, "focus").strip()[:FOCUS]).update()
+        return cls(focus=check_text(focus, "focus").strip()[:FOCUS]).as_update()
 
 
 # Names

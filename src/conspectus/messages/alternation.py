@@ -142,13 +142,13 @@ class ReceivedJoined(NamedTuple):
         return len(messages) == len(self.parts) and all(map(is_, messages, self.parts))
 
 
-def alternating(view: Sequence[Any], came: Sequence[ReceivedJoined] = ()) -> list[Any]:
+def alternating(view: Sequence[Any], received_joined: Sequence[ReceivedJoined] = ()) -> list[Any]:
     """Join messages of the user that stand one behind another.
 
     Args:
         view: the messages to send, as dicts or LangChain messages. None is changed.
-        came: messages that came joined. Where just the parts of one stand in a row, the same object
-            is sent again.
+        received_joined: messages that came joined. Where just the parts of one stand in a row, the
+            same object is sent again.
 
     Example:
         >>> alternating([{"role": "user", "content": "Notes."}, {"role": "user", "content": "Hi."}])
@@ -159,17 +159,17 @@ def alternating(view: Sequence[Any], came: Sequence[ReceivedJoined] = ()) -> lis
     for start, end in _user_runs(view):
         sent += view[last_end:start]
         run = view[start:end]
-        as_it_was = [joined.whole for joined in came if joined.is_made_of(run)]
+        as_it_was = [joined.whole for joined in received_joined if joined.is_made_of(run)]
         sent.append(as_it_was[0] if as_it_was else _join(run))
         last_end = end
     sent += view[last_end:]
     return sent
 
 
-def rejoined(view: Sequence[Any], came: Sequence[ReceivedJoined]) -> list[Any]:
+def rejoined(view: Sequence[Any], received_joined: Sequence[ReceivedJoined]) -> list[Any]:
     """Put messages that came joined in the place of their parts, and join no others."""
     sent = list(view)
-    for joined in came:
+    for joined in received_joined:
         length = len(joined.parts)
         for start in range(len(sent)):
             if joined.is_made_of(sent[start : start + length]):
@@ -394,7 +394,7 @@ def is_joined_into(message: Any, joined: Any) -> bool:
     return isinstance(content, list) and all(block in content[1:] for block in blocks)
 
 
-def without_text(source: Source, text: str) -> Source | None:
+def message_behind(source: Source, text: str) -> Source | None:
     """Return the message that stood behind a text to which it was joined; None if there is none."""
     remaining = _content_behind(source, text)
     return None if remaining is None else _with_content(source, remaining)

@@ -227,7 +227,7 @@ def kind_of(block: Mapping[str, Any]) -> Kind:
     return OPAQUE
 
 
-def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
+def unwrap_block(block: Mapping[str, Any]) -> Mapping[str, Any]:
     """Unwrap a block, and give it its kind as `type`."""
     for _ in range(3):  # no provider wraps deeper
         inside = kind_of(block).inside
@@ -249,7 +249,7 @@ def blocks_of(message: Any) -> list[Mapping[str, Any]]:
 
 def is_answer(block: Mapping[str, Any]) -> bool:
     """Tell whether a block holds the answer of a tool or a person."""
-    return bool(kind_of(opened(block)).answers)
+    return bool(kind_of(unwrap_block(block)).answers)
 
 
 def brings_results(message: Any) -> bool:
@@ -413,16 +413,16 @@ def _data_of(parts: list[Mapping[str, Any]]) -> tuple[str | bytes, str]:
     documented = [(key, part.get(key)) for part in parts for key in _DATA]
     for key, value in documented:
         if isinstance(value, _BYTES) or is_data_address(value):
-            return _unwrapped(value)
-        is_address = not isinstance(value, str) or "://" in value[:10]
-        if value and not is_address and key not in _ADDRESSES:
+            return _decode_bytes(value)
+        may_be_data = isinstance(value, str) and "://" not in value[:10]
+        if value and may_be_data and key not in _ADDRESSES:
             return value, ""
         if is_encoded(value):
-            return _unwrapped(value)
+            return _decode_bytes(value)
     for part in parts:
         for key, value in part.items():
             if key not in SIGNED_FIELDS and is_encoded(value):
-                return _unwrapped(value)
+                return _decode_bytes(value)
     return "", ""
 
 
@@ -453,7 +453,7 @@ def is_encoded(value: Any) -> bool:
     return isinstance(value, _BYTES)
 
 
-def _unwrapped(value: Any) -> tuple[str | bytes, str]:
+def _decode_bytes(value: Any) -> tuple[str | bytes, str]:
     """Return the bytes, or the base64, that a value stands for, and the type that it names."""
     if isinstance(value, list):
         return bytes(part for part in value if type(part) is int and 0 <= part < 256), ""

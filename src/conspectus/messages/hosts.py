@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
 from conspectus.errors import PolicyError
-from conspectus.messages.blocks import kind_of, opened
+from conspectus.messages.blocks import kind_of, unwrap_block
 from conspectus.messages.message import Message
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def _text_and_media(message: Source) -> tuple[str, bool]:
         text = part.get("text") if isinstance(part, Mapping) else part
         if isinstance(text, str):
             texts.append(text)
-        elif isinstance(part, Mapping) and not kind_of(opened(part)).answers:
+        elif isinstance(part, Mapping) and not kind_of(unwrap_block(part)).answers:
             has_media = True
     return "\n".join(texts), has_media
 

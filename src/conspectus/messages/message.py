@@ -229,7 +229,7 @@ def as_text(value: Any) -> str:
         return json.dumps(tagged(value, []), ensure_ascii=False)
 
 
-def name_entries(
+def assign_keys(
     messages: list[Message],
     seen: Mapping[str, int] | None = None,
     missing: Mapping[int, Collection[str]] | None = None,

@@ -29,9 +29,9 @@ from conspectus.messages.blocks import (
     first_id,
     is_item,
     kind_of,
-    opened,
     plain_text,
     tool_and_arguments,
+    unwrap_block,
     without_bytes,
 )
 from conspectus.messages.message import (
@@ -40,8 +40,8 @@ from conspectus.messages.message import (
     Result,
     Source,
     as_text,
+    assign_keys,
     fields_of,
-    name_entries,
     tagged,
     without_objects,
 )
@@ -138,7 +138,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
         if message.source is not source or message.continues_reply != continues_reply:
             message = replace(message, source=source, continues_reply=continues_reply)
         result.append(message)
-    name_entries(result)
+    assign_keys(result)
     if thread is not None:
         dicts = [message for message in result if type(message.source) is dict]
         size = sum(message.size for message in dicts)
@@ -453,7 +453,7 @@ class _Parts:
 
     def add_block(self, block: Mapping[str, Any]) -> None:
         """Add one block of any provider; an item of OpenAI's Responses is one."""
-        block = opened(block)
+        block = unwrap_block(block)
         self.sealed |= block.get("type") == "compaction" and bool(block.get("encrypted_content"))
         kind = kind_of(block)
         needed = first_id(block, kind.needs) if kind.needs else ""

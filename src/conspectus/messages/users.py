@@ -14,11 +14,11 @@ from conspectus.messages.message import Message, Source
 _OF_AGENTS = frozenset({"ai", "AIMessageChunk", "tool"})  # LangChain's types
 
 
-def is_users(message: Source | Message) -> bool:
+def is_by_user(message: Source | Message) -> bool:
     """Tell whether a user wrote a message: no host, no summary, no result of a tool.
 
     Example:
-        >>> is_users({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]})
+        >>> is_by_user({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]})
         False
     """
     return is_in_users_role(message) and not is_host_message(message)
@@ -49,7 +49,7 @@ def newest_user_message(messages: Sequence[Source | Message]) -> int | None:
     Where hosts wrote all that stands in the user's role, it is the newest of these; None without
     one.
     """
-    place = _find_newest(messages, is_users)
+    place = _find_newest(messages, is_by_user)
     return newest_in_users_role(messages) if place is None else place
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.harmless import as_notes
-from conspectus.messages.users import is_users
+from conspectus.messages.users import is_by_user
 from conspectus.model.base import SummaryRequest
 from conspectus.model.prompts import TEXTS
 from conspectus.notes.data import Answer
@@ -191,7 +191,7 @@ def _quoted(statement: str, entry: Message | None) -> str:
     """Return a statement as it stands in a message of the user; empty where it does not."""
     # Without spaces, as a line may be broken elsewhere.
     sought = "".join(statement.strip().strip(_QUOTES).split())
-    if entry is None or not is_users(entry) or not sought:
+    if entry is None or not is_by_user(entry) or not sought:
         return ""
     positions = [position for position, char in enumerate(entry.own) if not char.isspace()]
     start = "".join(entry.own.split()).find(sought)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from conspectus.messages import Message
 from conspectus.messages.hosts import standing_topics
 from conspectus.messages.message import Call, Result, fields_of
-from conspectus.messages.users import is_users
+from conspectus.messages.users import is_by_user
 from conspectus.notes.data import Answer, Kind, Line, Notes
 from conspectus.notes.text import BREAK, FIELD, GAP, cut, one_line, without_encoded
 from conspectus.notes.tools import Skills, Tool, ToolTable
@@ -67,7 +67,7 @@ def extract_notes(
     before, answer = before or Notes(), answer or Answer()
     user = before.user
     if user is None:  # none where any message of the user has none
-        names = [one.name or "" for one in (*leaving, *staying) if is_users(one)]
+        names = [one.name or "" for one in (*leaving, *staying) if is_by_user(one)]
         user = "" if "" in names else next(iter(names), "")
     reader = _Reader(tools or ToolTable(), user, skills, before.todo or ())
     start = max((line.span[-1] + 1 for line in before.lines), default=0)
@@ -129,7 +129,7 @@ class _Reader:
         """Name who spoke, where that is neither the user nor the agent."""
         if message.role != "user":
             return "" if message.role == "assistant" else message.role
-        if not is_users(message):
+        if not is_by_user(message):
             return message.name or HOST
         return "" if message.name in (None, "", self.user) else str(message.name)
 

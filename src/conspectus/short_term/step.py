@@ -32,8 +32,8 @@ from conspectus.messages.alternation import (
     as_users,
     is_labelled_joined,
     joins_by_setting,
+    message_behind,
     took_two_in_a_row,
-    without_text,
 )
 from conspectus.messages.framing import summary_body
 from conspectus.messages.users import newest_user_message
@@ -294,7 +294,7 @@ def is_listing(value: object) -> bool:
 def _without_summary(message: Any, summaries: Sequence[str]) -> Any:
     """Return what a message says beside the first of the summaries that it holds."""
     for summary in summaries:
-        remainder = without_text(message, summary)
+        remainder = message_behind(message, summary)
         if remainder:
             return remainder
     return message
