@@ -233,7 +233,7 @@ def test_two_conversations_in_one_thread_are_not_passed_over(history, tmp_path):
 
 
 def test_the_model_of_the_file_gives_the_window(tmp_path, monkeypatch):
-    monkeypatch.setattr("conspectus.model.windows.profile_of", {"gpt-5": 900}.get)
+    monkeypatch.setattr("conspectus.model.windows.input_limit_in_profile", {"gpt-5": 900}.get)
     path = write_json(tmp_path / "body.json", {"model": "gpt-5", "messages": talk()})
     data = report(path)
     assert (data["model"], data["window"], data["outcome"]) == ("gpt-5", 900, "compacted")

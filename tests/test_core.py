@@ -82,7 +82,7 @@ def test_old_results_are_clipped_beside_a_standing_summary_that_is_counted_once(
     items = [item("user", 3_000, 0, summary=True), Large("k1", "assistant", 8_000), *talk(9)[2:]]
     settings = Settings(trigger=("tokens", 10_000), keep=("messages", 4), stale_results=True)
     decision = compacting_plan(items, settings.policy())
-    assert ([clip.index for clip in decision.clips], decision.summary_tokens) == ([1], 0)
+    assert ([clip.place for clip in decision.clips], decision.summary_tokens) == ([1], 0)
     assert decision.at_most == 3_000 + 200 + 700
 
 
@@ -99,7 +99,7 @@ def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_mo
     assert (decision.clips, decision.summary_tokens) == ((), (1_140 - 690) // 2)
     items = [*talk(10), Large("k10", "user", 1_060)]
     decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
-    assert [clip.index for clip in decision.clips] == [10]
+    assert [clip.place for clip in decision.clips] == [10]
     assert decision.summary_tokens >= 380 // 2
 
 

@@ -208,7 +208,9 @@ def test_what_waits_after_a_failure_is_told_by_the_size_that_the_trigger_counts(
     )
     view = run(load_view(history, read_messages(talk_of(20))))
     assert view.head is not None
-    history.memory.failed = FailedSummary(view.head_id, Size(1_990, 20), view.size, over=False)
+    history.memory.latest_failure = FailedSummary(
+        view.head_id, Size(1_990, 20), view.size, over=False
+    )
     large = replace(view.head, tokens_after=100_000)
     plan = plan_for(replace(view, chain=(large,)))
     assert isinstance(plan, Keep)

@@ -31,7 +31,7 @@ from conspectus.messages import Source
 from conspectus.messages.blocks import without_cache_marks
 from conspectus.messages.reading import as_messages
 from conspectus.messages.thoughts import without_stale_thoughts
-from conspectus.model.windows import input_limit_named, profile_of
+from conspectus.model.windows import input_limit_in_profile, input_limit_named
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter, TokenMeter, family_of
 
@@ -200,7 +200,7 @@ class Fitter(Closing):
             raise PolicyError(f"model must be the name of the model that answers, not {model!r}")
         windows = self._windows
         limit = input_limit_named(model, windows) if isinstance(windows, Mapping) else windows
-        window = limit or profile_of(model)
+        window = limit or input_limit_in_profile(model)
         if window is None:
             raise PolicyError(
                 f"the window of the model {model!r} is not known here; give Fitter(window=...) "

@@ -26,7 +26,7 @@ from conspectus.messages.refusals import THOUGHTS_REFUSED, refuses_roles
 from conspectus.messages.thoughts import without_stale_thoughts
 from conspectus.model.answer_limits import reserved_for_answer
 from conspectus.model.chat_model import chat_model_named
-from conspectus.model.windows import profile_of
+from conspectus.model.windows import input_limit_in_profile
 from conspectus.tokens import TokenMeter
 from conspectus_serve.fingerprints import UnknownMessage
 from conspectus_serve.protocols import Protocol, printable
@@ -184,7 +184,7 @@ class Models:
         """
         window = self._configured_window(model)
         if window is None:
-            window = learned.listed or profile_of(model)
+            window = learned.listed or input_limit_in_profile(model)
             if MILLION_BETA in ",".join(betas):
                 window = max(window or 0, MILLION)
             window = _smallest(window, learned.cut)

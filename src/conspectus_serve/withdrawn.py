@@ -124,7 +124,7 @@ class WithdrawnMessages:
             if new:
                 for index, key in zip(new, archive_originals(new), strict=True):
                     updated[key] = withdrawal.messages[index]
-            self._archive.name_uncovered(
+            self._archive.note_uncovered(
                 withdrawal.scope,
                 {
                     key: UncoveredOriginal(message.in_reach, message[:-1])

@@ -117,7 +117,7 @@ class Work:
             continues: the history goes on from the thread's compactions, wherever it begins.
         """
         engine = self._models.engine(*engine_key)
-        context = HistoryContext(engine, scope, room, goes_on=continues)
+        context = HistoryContext(engine, scope, room, is_continuation=continues)
         histories = [originals]
         if not all(map(is_, originals, shortened)):
             histories = [originals, shortened]

@@ -222,7 +222,7 @@ class Archive:
 
     # Originals that no record covers
 
-    def name_uncovered(self, scope: Scope, originals: Mapping[str, UncoveredOriginal]) -> None:
+    def note_uncovered(self, scope: Scope, originals: Mapping[str, UncoveredOriginal]) -> None:
         """Store which originals of a history no record covers, by key; see `uncovered`."""
         rows = {key: list(original) for key, original in originals.items()}
         self.write_remarks(scope, UNCOVERED, {UNCOVERED: {"originals": rows}}, durable=True)
@@ -315,7 +315,7 @@ class Archive:
             )
         if earlier or record.parent is None:
             self._chains.drop((scope, record.parent or ""))
-            self._cache(scope, stored, (*earlier, record))
+            self._remember_lean(scope, stored, (*earlier, record))
         if self.ttl is not None:
             self.backend.sweep()
 
@@ -358,10 +358,10 @@ class Archive:
                 return ()
             later.insert(0, record)
             if record.parent is None:
-                return self._cache(scope, newest_body, tuple(later))
+                return self._remember_lean(scope, newest_body, tuple(later))
             earlier = self._chains.get((scope, record.parent))
             if earlier:
-                return self._cache(scope, newest_body, (*earlier[1], *later))
+                return self._remember_lean(scope, newest_body, (*earlier[1], *later))
             record_id = record.parent
             body = self._record_body(scope, record_id)
 
@@ -383,7 +383,7 @@ class Archive:
             )
         return chain
 
-    def _cache(self, scope: Scope, newest_body: bytes, chain: Chain) -> Chain:
+    def _remember_lean(self, scope: Scope, newest_body: bytes, chain: Chain) -> Chain:
         """Remember a chain as it was read, and return it.
 
         Memory holds the notes and summaries of the newest records alone: each has all notes so far,

@@ -101,7 +101,7 @@ def compact(
     with output.working("Compacting …"), catching as caught:
         history = read_history(file)
         mended = mend(history.messages)
-        window = window or history.window or windows.profile_of(history.model)
+        window = window or history.window or windows.input_limit_in_profile(history.model)
         name = history.thread_hint if thread is None else thread
         settings: dict[str, Any] = {
             "summarizer": model,

@@ -74,7 +74,7 @@ def _count(history: HistoryFile, model: str, counter: str | None) -> dict[str, A
         "tokens": sum(sizes),
         "exact": meter.exact,
         "model": model,
-        "window": history.window or windows.profile_of(model),
+        "window": history.window or windows.input_limit_in_profile(model),
         "family": meter.family,
         "by_family": {name: sum(map(TokenMeter(model=name).entry, entries)) for name in KNOWN},
         "by_role": by_role,

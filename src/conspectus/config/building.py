@@ -15,7 +15,7 @@ from conspectus.engine.settings import FileSettings
 from conspectus.errors import ArchiveError, ConfigError, InputError, PolicyError
 from conspectus.model.calls import profile_window
 from conspectus.model.chat_model import chat_model_named
-from conspectus.model.windows import profile_of
+from conspectus.model.windows import input_limit_in_profile
 from conspectus.observe import log
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def window_for(config: SummarizationConfig, name: str, profile: int | None = Non
     window = config.window or declared_window(entry) or profile
     if window is None and name:
         provider = re.split("[:.]", str(entry.get("use", "")))[0].removeprefix("langchain_")
-        window = profile_of(str(entry.get("model", name)), provider)
+        window = input_limit_in_profile(str(entry.get("model", name)), provider)
     if window is None and config.enabled and config.policy().needs_window:
         text = "a fraction means nothing, as the window of the answering model is unknown; write "
         text += "'window: <its input limit in tokens>', or use tokens or messages"

@@ -524,7 +524,7 @@ class Ladder:
         summary_tokens: int,
     ) -> Compact:
         """Return the plan with these clips and a summary of this size, or with the one in view."""
-        freed = sum(self.items[clip.index].tokens - clip.limit for clip in clips)
+        freed = sum(self.items[clip.place].tokens - clip.limit for clip in clips)
         kept_tokens = self.base + sum(self.items[at].tokens for at in kept)
         return Compact(
             cause="",

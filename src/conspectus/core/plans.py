@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class PlannedClip:
     """An item that is to be shown in at most `limit` tokens, with a pointer to its original."""
 
-    index: int  # of the item
+    place: int  # of the item in its view
     limit: int
 
 
@@ -29,7 +29,7 @@ class Compact:
 
     # why: "forced", "window", or "trigger" or "gathered" with a colon and the sizes
     cause: str
-    # indexes of the items that leave the view, once they are archived and a summariser has read
+    # places of the items that leave the view, once they are archived and a summariser has read
     # them; empty if clips are enough
     evicted: tuple[int, ...]
     clips: tuple[PlannedClip, ...]  # items that stay in view, clipped, or clipped further

@@ -94,10 +94,10 @@ class Compactor(Attributes, Closing):
             warnings.warn(caveat, UserWarning, stacklevel=CALLER)
         meter = meter_of(settings.token_counter, settings.tokenizer, model)
         self._engine = replace(Engine.build(settings, policy, meter), memories=memories)
-        self._last_request = request_template(self._engine, settings.summary_request, limit)
+        self._request_template = request_template(self._engine, settings.summary_request, limit)
         self.policy = self._engine.policy
         self.archive = self._engine.archive
-        self._background = self._engine.background
+        self._background = self._engine.preparations
         self._opened = self.archive if isinstance(settings.archive, (str, Path)) else None
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._window = window_or_trigger(self.policy, window)
@@ -221,8 +221,10 @@ class Compactor(Attributes, Closing):
             _warn_of_merged_summaries(sources)
         summaries = filter(is_summary_message, filter(is_message, result.messages))
         hide_from_streams(summaries)
-        if self._last_request is not None:
-            request = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
+        if self._request_template is not None:
+            request = replace(
+                self._request_template, messages=tuple(result.messages), at=monotonic()
+            )
             engine.memories.of(scope).last_request = request
         return result
 

@@ -22,7 +22,7 @@ class SummaryRefused(SummaryError):
     """A person has refused the summary, which raises nothing."""
 
 
-async def approved(written: WrittenDraft, leaving: Leaving) -> Draft:
+async def ask_for_approval(written: WrittenDraft, leaving: Leaving) -> Draft:
     """Return the draft as a person approved it; as it is where no preview is set.
 
     The person is asked again until the text fits, in the caller's context, so that `interrupt()`
@@ -41,7 +41,7 @@ async def approved(written: WrittenDraft, leaving: Leaving) -> Draft:
         summary=draft.body,
         evict=len(leaving.keys),
         cause=leaving.plan.cause,
-        limit=leaving.text_within(limit),
+        limit=leaving.room_for_text(limit),
         by=draft.by,
         found=written.found,
     )

@@ -32,8 +32,8 @@ from conspectus.engine.branches import load_view
 from conspectus.engine.draft_lock import draft_lock
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.history_store import PREPARATION_FAILED
-from conspectus.engine.leaving import gather_leaving, size_of_summary
-from conspectus.engine.measuring import corrected, shared_out
+from conspectus.engine.leaving import gather_leaving, measure_summary
+from conspectus.engine.measuring import correct_sizes, share_out_count
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.planning import (
     CompactionRequest,
@@ -46,8 +46,8 @@ from conspectus.engine.planning import (
 )
 from conspectus.engine.preparations import (
     LIVE,
-    LONGEST_LOOK,
-    LOOK_AGAIN,
+    LOST_AFTER_SECONDS,
+    POLL_SECONDS,
     STOPPED,
     Preparation,
     Preparations,
@@ -63,7 +63,9 @@ RUN = "prepare a summary"
 """The name of a preparation in traces."""
 
 IN_VAIN = "preparing failed before; it is tried again once the history has grown by a tenth"
-GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
+KEPT_WHILE_PREPARING = (
+    "the next notes are being prepared, and the messages fit the window until they are there"
+)
 MISFIT = "the history has gone back or was changed, or something that it stands for must stay now"
 
 
@@ -100,11 +102,11 @@ async def use_prepared_draft(decision: Decision) -> Decision:
     if prepared is not None or jobs.closed:
         return prepared or decision
     job = jobs.latest.get(history.scope)
-    has_ended = job is not None and not job.under_way and job.head == head
+    has_ended = job is not None and not job.under_way and job.head_id == head
     if not history.exceeds_window(view.size) and not has_ended:
         begin_preparation(view.history, view, head, size)
-        emit("preparation", history.scope, name="went_on")
-        return replace(decision, plan=Keep(GOES_ON, view.size.tokens, preparing=True))
+        emit("preparation", history.scope, name="kept_meanwhile")
+        return replace(decision, plan=Keep(KEPT_WHILE_PREPARING, view.size.tokens, preparing=True))
     if job is None or not job.under_way:
         return decision
     return await _after_waiting(decision, job)
@@ -112,7 +114,7 @@ async def use_prepared_draft(decision: Decision) -> Decision:
 
 def _jobs_of(history: HistoryContext) -> Preparations:
     """Return the preparations of a history's owner, which prepares notes."""
-    jobs = history.engine.background
+    jobs = history.engine.preparations
     assert jobs is not None, "nothing is prepared where background is off"
     return jobs
 
@@ -123,7 +125,7 @@ def _may_be_prepared(decision: Decision) -> bool:
     plan = decision.plan
     assert isinstance(plan, Compact)
     over = view.history.exceeds_window(view.size)
-    failed = view.history.memory.failure(view.head_id, view.size.messages, over)
+    failed = view.history.memory.failure_of(view.head_id, view.size.messages, over)
     return plan.makes_summary and failed is None and plan.stuck is None
 
 
@@ -131,12 +133,12 @@ async def _after_waiting(decision: Decision, job: Preparation) -> Decision:
     """Return the decision once a preparation has ended, or takes longer than a summariser may."""
     history = decision.view.history
     start = time.monotonic()
-    job.may_be_waited_for()
-    longest = history.engine.settings.summarizer_timeout or LONGEST_LOOK
+    job.leave_blocked_loop()
+    longest = history.engine.settings.summarizer_timeout or LOST_AFTER_SECONDS
     await wait_while(lambda: job.under_way, longest)
     waited = time.monotonic() - start
     prepared = await _with_finished_draft(decision)
-    if prepared is None and waited >= LOOK_AGAIN:
+    if prepared is None and waited >= POLL_SECONDS:
         emit("preparation", history.scope, name="waited", waited=waited)
     return replace(prepared or decision, waited=waited)
 
@@ -154,7 +156,7 @@ async def _with_finished_draft(decision: Decision) -> Decision | None:
         return None
     if _draft_fits(draft, view):
         # What is still above the trigger then is for the next preparation.
-        size = size_of_summary(view, draft.body, (), 0, notes_number_of(view.head_id, (), ()))
+        size = measure_summary(view, draft.body, (), 0, notes_number_of(view.head_id, (), ()))
         leaving = _places_read(view, draft)
         base = base_of(view)
         swap = plan_draft(view.items, view.history.window, plan, leaving, size, base)
@@ -169,7 +171,7 @@ def _draft_name(view: View) -> str:
     """Name the draft that follows the notes in force, made with these settings."""
     # A record that only clips messages does not change a draft.
     notes = next((record.id for record in reversed(view.chain) if record.covers), "")
-    return hash_of(["prepared", notes, view.history.engine.identity("")])
+    return hash_of(["prepared", notes, view.history.engine.summary_identity("")])
 
 
 def _places_read(view: View, draft: Draft) -> list[int]:
@@ -215,7 +217,7 @@ def begin_preparation(
         The preparation, or the one that is under way.
     """
     jobs = _jobs_of(history)
-    job = Preparation(head=head, size=size)
+    job = Preparation(head_id=head, size=size)
     # No listener of the caller's own and no person is asked, as the run may be over by then.
     engine = replace(history.engine, on_event=None, preview=None, hooks=())
     beside = replace(history, engine=engine, draft_only=True)
@@ -284,7 +286,7 @@ async def _prepare(
             observation.add(messages=count, reason=job.reason)
         except ConspectusError as error:
             if isinstance(error, SummaryError) and job.size is not None:
-                failure = FailedSummary(job.head or None, job.size, job.size, over=False)
+                failure = FailedSummary(job.head_id or None, job.size, job.size, over=False)
                 await history.store.note_failure(PREPARATION_FAILED, failure)
             [job.reason] = await history.engine.redacted([str(error)])
             job.outcome = "failed"
@@ -297,17 +299,17 @@ async def _write_draft(
 ) -> tuple[int, str]:
     """Write the draft that is foreseen; return how many messages it read, or why there is none."""
     if isinstance(messages, View):
-        view = replace(messages, history=history, known_size=messages.size)
+        view = replace(messages, history=history, counted_size=messages.size)
     else:
-        view = corrected(await load_view(history, messages))
-    job.head = view.head_id or ""
+        view = correct_sizes(await load_view(history, messages))
+    job.head_id = view.head_id or ""
     job.size = history.trigger_size or view.size
     name = _draft_name(view)
     async with draft_lock(history, name):
         saved = await history.store.find_draft(name)
         if saved is not None and _draft_fits(saved, view):
             return 0, ""
-        view = shared_out(view)
+        view = share_out_count(view)
         plan = plan_for(view, for_preparation=True)
         if not isinstance(plan, Compact):
             return 0, plan.reason

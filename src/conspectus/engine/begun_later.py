@@ -74,7 +74,7 @@ def up_to_last_answer(entries: Sequence[Message]) -> int:
 
 
 def begun_later(
-    chain: Chain, entries: Sequence[Message], stems: Sequence[str], *, goes_on: bool
+    chain: Chain, entries: Sequence[Message], stems: Sequence[str], *, is_continuation: bool
 ) -> BegunLater | None:
     """Return where a history joins the messages that a chain knows; None if it does not.
 
@@ -82,8 +82,8 @@ def begun_later(
         chain: records, the oldest first.
         entries: the history.
         stems: of the key of each message.
-        goes_on: the history is known to go on from the chain, even if the client has dropped all
-            that was in view at its last record.
+        is_continuation: the history is known to go on from the chain, even if the client has
+            dropped all that was in view at its last record.
 
     An example: the last record covers a to d, and e, f and g stayed in view then.
 
@@ -105,7 +105,7 @@ def begun_later(
     sent = [stems[at] for at in places]
     joint = _joint_with(known, sent)
     if joint is None:
-        return _without_joint(known, places, sent, len(entries)) if goes_on else None
+        return _without_joint(known, places, sent, len(entries)) if is_continuation else None
     first, at = joint
     if _asks_covered_question_again(known, entries, places, sent, at - first):
         return None
@@ -170,7 +170,7 @@ def _asks_covered_question_again(
     return known.stems[place] == sent[newest]
 
 
-def goes_on_from(recent: Sequence[str], stems: Sequence[str]) -> bool:
+def continues(recent: Sequence[str], stems: Sequence[str]) -> bool:
     """Return whether a history holds the end of another one, of whose beginning it may have less.
 
     `recent` and `stems` are of messages that are no system messages.
@@ -194,7 +194,7 @@ def joint_of(
         places.setdefault(stem, []).append(at)
     for first in range(min(MOST_KEPT + MOST_OWN + 1, len(stems))):
         for at in places.get(stems[first], ()):
-            if not _may_stand_first(known, stems[:first], at, places.keys()):
+            if not _may_precede(known, stems[:first], at, places.keys()):
                 continue
             shared = run_of(known, at, stems, first)
             if shared < least or at + shared < reaching:
@@ -225,7 +225,7 @@ def _holds_unique(stems: Sequence[str], places: dict[str, list[int]]) -> bool:
     return any(len(places[stem]) == 1 for stem in stems)
 
 
-def _may_stand_first(
+def _may_precede(
     known: Sequence[str], first: Sequence[str], at: int, stems: Container[str]
 ) -> bool:
     """Return whether these messages may stand before a history that begins at a place.

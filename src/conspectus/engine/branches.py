@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.core.records import Chain
-from conspectus.engine.begun_later import RECENT, goes_on_from, stems_of, up_to_last_answer
+from conspectus.engine.begun_later import RECENT, continues, stems_of, up_to_last_answer
 from conspectus.engine.folding import fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.view import View, clip_item_again, is_outdated_clip, view_of
@@ -37,11 +37,13 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
         # Made when there was no archive: they stand like another library's summary.
         return replace(view_of(history, entries, ()), stored_head=in_force.stored_head)
-    goes_on = history.goes_on or _goes_on(history, entries, in_force.chain)
-    view = await find_branch(history, entries, in_force.chain, goes_on=goes_on)
+    is_continuation = history.is_continuation or _continues_last_read(
+        history, entries, in_force.chain
+    )
+    view = await find_branch(history, entries, in_force.chain, is_continuation=is_continuation)
     view = await _with_newest_clips(view)
-    changes_branch = view.chain != in_force.chain and not history.head.in_state
-    return replace(view, stored_head=in_force.stored_head, changes_branch=changes_branch)
+    is_other_branch = view.chain != in_force.chain and not history.head_source.in_state
+    return replace(view, stored_head=in_force.stored_head, is_other_branch=is_other_branch)
 
 
 async def settle_branch(view: View) -> View:
@@ -52,7 +54,7 @@ async def settle_branch(view: View) -> View:
     """
     history = view.history
     _remember_stems(view)
-    if not view.changes_branch:
+    if not view.is_other_branch:
         return view
     if not view.chain:
         log("another_history", ANOTHER_HISTORY, history.scope.thread)
@@ -63,7 +65,7 @@ async def settle_branch(view: View) -> View:
             raise
         log("head_not_moved", "recall may bring what was taken back: %s", error)
         return view
-    return replace(view, stored_head=view.head_id or "", changes_branch=False)
+    return replace(view, stored_head=view.head_id or "", is_other_branch=False)
 
 
 def _remember_stems(view: View) -> None:
@@ -92,30 +94,36 @@ async def _with_newest_clips(view: View) -> View:
     return replace(view, items=items)
 
 
-def _goes_on(history: HistoryContext, entries: Sequence[Message], in_force: Chain) -> bool:
+def _continues_last_read(
+    history: HistoryContext, entries: Sequence[Message], in_force: Chain
+) -> bool:
     """Tell whether a history goes on from the one that was read last.
 
     In a state that is kept, each history has its own record, and says so.
     """
-    if history.head.in_state or not in_force:
+    if history.head_source.in_state or not in_force:
         return False
-    return goes_on_from(history.memory.recent_stems, stems_of(entries))
+    return continues(history.memory.recent_stems, stems_of(entries))
 
 
 async def find_branch(
-    history: HistoryContext, entries: Sequence[Message], in_force: Chain, *, goes_on: bool
+    history: HistoryContext, entries: Sequence[Message], in_force: Chain, *, is_continuation: bool
 ) -> View:
     """Return a history by the records that belong to it; `in_force` are looked at first.
 
-    For `goes_on` see `begun_later`. Nothing is changed.
+    For `is_continuation` see `begun_later`. Nothing is changed.
     """
-    view = view_of(history, entries, in_force, goes_on=goes_on)
+    view = view_of(history, entries, in_force, is_continuation=is_continuation)
     if not _holds_summary_in_force(view):
         view = await _by_summaries(history, entries, in_force) or view
-    if not history.head.in_state:
+    if not history.head_source.in_state:
         view = await _by_later_records(history, entries, view)
-    chain = await history.store.with_notes(view.chain)
-    return view if chain is view.chain else view_of(history, entries, chain, goes_on=goes_on)
+    chain = await history.store.load_notes(view.chain)
+    return (
+        view
+        if chain is view.chain
+        else view_of(history, entries, chain, is_continuation=is_continuation)
+    )
 
 
 def _holds_summary_in_force(view: View) -> bool:
@@ -135,7 +143,9 @@ async def _by_summaries(
             continue
         shared = in_force[: len(chain)]
         if [record.id for record in chain] == [record.id for record in shared]:
-            # Of a chain only the newest is sure to be whole (see `Archive._cache`): `chain` is.
+            # Records of a cached chain may lack their summaries, except the newest (see
+            # `Archive._remember_lean`). `chain` ends at the record that the history names, so that
+            # this record has its summary.
             chain = (*chain, *in_force[len(chain) :])
         view = view_of(history, entries, chain)
         if view.chain:

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from conspectus.core.plans import Compact
 from conspectus.core.records import Record
-from conspectus.engine.approval import approved
+from conspectus.engine.approval import ask_for_approval
 from conspectus.engine.branches import load_view, settle_branch
-from conspectus.engine.fitting import check_budget, fitted_record
+from conspectus.engine.fitting import check_budget, fit_record
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copy_for_hook
 from conspectus.engine.leaving import Leaving, gather_leaving
-from conspectus.engine.measuring import corrected
+from conspectus.engine.measuring import correct_sizes
 from conspectus.engine.planning import CompactionRequest, Decide, Decision, decide
 from conspectus.engine.quiet import remember_if_quiet
 from conspectus.engine.reporting import (
@@ -29,7 +29,7 @@ from conspectus.engine.reporting import (
     report_unchanged,
 )
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.summary import Attempts, errors_carry, find_or_write
+from conspectus.engine.summary import Attempts, attach_attempts, find_or_write
 from conspectus.engine.view import View
 from conspectus.errors import ArchiveOvertaken, ConspectusError
 from conspectus.messages import Message
@@ -53,9 +53,9 @@ async def compact(
         ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
     """
     for _ in range(MOST_READS):
-        view = corrected(await load_view(history, messages))
+        view = correct_sizes(await load_view(history, messages))
         view = await settle_branch(view)  # the store names the records of this history from now on
-        decision = await decide_with(view, request.still_to_do(view))
+        decision = await decide_with(view, request.unless_done(view))
         if not isinstance(decision.plan, Compact):
             result = report_unchanged(decision.view, decision.plan)
             remember_if_quiet(view, decision.plan, result)  # by the estimate, as the short way goes
@@ -65,7 +65,7 @@ async def compact(
             return replace(result, cost=request.spent + result.cost)
         except ArchiveOvertaken as error:
             request = request.for_retry(view, error)
-    view = corrected(await load_view(history, messages))
+    view = correct_sizes(await load_view(history, messages))
     return report_overtaken(view, request.overtaken, request.spent)
 
 
@@ -80,7 +80,7 @@ async def carry_out(decision: Decision, focus: str = "") -> CompactionResult:
     with _observing_compaction(decision) as observation:
         try:
             leaving = await gather_leaving(decision, focus)
-            await _tell_start(leaving)
+            await _notify_start(leaving)
             committed = await put_in_force(leaving)
         except ConspectusError as error:
             return await report_failure(decision, leaving, error, observation)
@@ -105,17 +105,17 @@ async def put_in_force(leaving: Leaving) -> Committed:
     store = leaving.view.history.store
     await store.store_originals(leaving.originals)  # raises unless they can be read back
     written = await find_or_write(leaving)
-    with errors_carry(written.attempts):
-        draft = await approved(written, leaving)
+    with attach_attempts(written.attempts):
+        draft = await ask_for_approval(written, leaving)
 
-        record, after = fitted_record(leaving, draft)  # exactly what the model will be sent
+        record, after = fit_record(leaving, draft)  # exactly what the model will be sent
         check_budget(after, leaving)
-        await tell_hooks(leaving)  # the caller's own, which change nothing
+        await notify_hooks(leaving)  # the caller's own, which change nothing
         await commit(leaving, record)  # unless another worker was first
     return Committed(record, after, written.attempts)
 
 
-async def tell_hooks(leaving: Leaving) -> None:
+async def notify_hooks(leaving: Leaving) -> None:
     """Tell the caller's `before_summarization` what is about to leave."""
     engine = leaving.engine
     if engine.hooks and leaving.evicted:
@@ -155,7 +155,7 @@ def _observing_compaction(decision: Decision) -> Observation:
     return observation
 
 
-async def _tell_start(leaving: Leaving) -> None:
+async def _notify_start(leaving: Leaving) -> None:
     """Tell the caller's listener that a compaction begins."""
     await leaving.engine.notify(
         leaving.view.history.scope,
@@ -194,6 +194,6 @@ async def _end_earlier_failure(decision: Decision) -> None:
     if draft is not None:
         facts = {"waited": decision.waited, "messages": len(draft.read)}
         emit("preparation", history.scope, name="swapped_in", **facts)
-    if history.memory.failed is not None:
+    if history.memory.latest_failure is not None:
         await history.store.note_failure(SUMMARY_FAILED, None)
-    history.memory.failed = None
+    history.memory.latest_failure = None

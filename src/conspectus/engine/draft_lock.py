@@ -12,7 +12,7 @@ from typing import NamedTuple
 from conspectus.archive import Scope
 from conspectus.bridge import home_thread, is_blocked, pause
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.preparations import LONGEST_LOOK, LOOK_AGAIN
+from conspectus.engine.preparations import LOST_AFTER_SECONDS, POLL_SECONDS
 
 
 class _DraftName(NamedTuple):
@@ -44,16 +44,16 @@ if hasattr(os, "register_at_fork"):
 async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
     """Wait until no other worker of this process writes a draft of this name.
 
-    It goes on without the lock where to wait would be a deadlock, and after `LONGEST_LOOK` seconds.
-    The draft of a writer whose thread has ended is taken over.
+    Work goes on without the lock if the writer's thread is the one that would wait, and after
+    `LOST_AFTER_SECONDS`. The draft of a writer whose thread has ended is taken over.
     """
     draft = _DraftName(history.store.identity, history.scope, name)
     own = _Writer(home_thread(), object())
-    until = monotonic() + LONGEST_LOOK
+    until = monotonic() + LOST_AFTER_SECONDS
     while (writer := _taken_over(draft, own)) is not own and monotonic() < until:
         if is_blocked(writer.thread):
             break
-        await pause(LOOK_AGAIN)
+        await pause(POLL_SECONDS)
     try:
         yield
     finally:

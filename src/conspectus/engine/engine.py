@@ -35,7 +35,7 @@ class Surface:
     summary_size: Callable[[str], int] | None = None
     """Tokens of the message that shows a summary, where that is not one of ours."""
 
-    sent: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    as_request: Callable[[Sequence[Any]], Sequence[Any]] | None = None
     """What the caller sends for a view, where that is not the view itself."""
 
     keep_count: Callable[[Any], int] | None = None
@@ -50,7 +50,7 @@ class Surface:
     runtime: Any = None
     """The runtime of the graph's run, for hooks."""
 
-    passing: bool = False
+    for_one_request: bool = False
     """Its records are thrown away with the one request that they are made for."""
 
 
@@ -61,7 +61,7 @@ class Engine:
     settings: Settings
     policy: Policy = field(default_factory=Policy)
     meter: TokenMeter
-    frame: int  # tokens of a summary message without text
+    empty_summary_tokens: int  # of a summary message without text
     archive: Archive | None
     memories: Memories = field(default_factory=Memories)
     summarizers: Mapping[str, Summarizer]  # to try in turn, by name
@@ -77,7 +77,7 @@ class Engine:
     clip_pointer: str | None = None
     """What says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
     originals, so that nothing is clipped."""
-    background: Preparations | None = None
+    preparations: Preparations | None = None
     joins_by_setting: bool | None = None
     """Whether messages of the user in a row are joined in views; None if the history decides."""
 
@@ -89,7 +89,7 @@ class Engine:
             PolicyError: a summariser, the redactor or another setting cannot be used.
             ArchiveError: the archive cannot be opened.
         """
-        frame = frame_of(meter)
+        empty_summary_tokens = count_empty_summary(meter)
         summarizers = summarizers_of(settings)
         hooks = settings.before_summarization or ()
         redaction = Redaction.of(settings.redact, settings.summarizer_timeout)
@@ -97,9 +97,9 @@ class Engine:
         archive = open_archive(settings.archive)  # last, so that wrong settings make no file
         return cls(
             settings=settings,
-            policy=replace(policy, summary_frame=frame + SLACK),
+            policy=replace(policy, summary_frame=empty_summary_tokens + SLACK),
             meter=meter,
-            frame=frame,
+            empty_summary_tokens=empty_summary_tokens,
             summarizers=summarizers,
             pin=predicate(settings.pin),
             on_event=settings.on_event,
@@ -109,11 +109,11 @@ class Engine:
             archive=archive,
             clip_pointer=None if archive is None else ARCHIVED,
             tools=ToolTable(settings.tool_table),
-            background=Preparations() if settings.background else None,
+            preparations=Preparations() if settings.background else None,
             joins_by_setting=joins_by_setting(settings.alternate_roles, meter.model),
         )
 
-    def identity(self, focus: str) -> str:
+    def summary_identity(self, focus: str) -> str:
         """Name all that would change a summary, beside its messages and its plan."""
         settings = self.settings
         request = "cached" if self.cached else "smallest"
@@ -136,16 +136,18 @@ class Engine:
         """Count a view by the caller's counter, as it is sent; None where there is no such."""
         if not self.meter.counts_lists:
             return None
-        return self.meter.whole(view if self.surface.sent is None else self.surface.sent(view))
+        request = view if self.surface.as_request is None else self.surface.as_request(view)
+        return self.meter.whole(request)
 
     def measuring_by(self, meter: TokenMeter) -> Self:
         """Return this engine with another meter for single messages and texts."""
         if meter.estimates == self.meter.estimates:
-            frame = math.ceil(self.frame * meter.ratio / self.meter.ratio)
+            scale = meter.ratio / self.meter.ratio
+            empty_summary_tokens = math.ceil(self.empty_summary_tokens * scale)
         else:
-            frame = frame_of(meter)
-        policy = replace(self.policy, summary_frame=frame + SLACK)
-        return replace(self, policy=policy, meter=meter, frame=frame)
+            empty_summary_tokens = count_empty_summary(meter)
+        policy = replace(self.policy, summary_frame=empty_summary_tokens + SLACK)
+        return replace(self, policy=policy, meter=meter, empty_summary_tokens=empty_summary_tokens)
 
     @property
     def cached(self) -> bool:
@@ -193,7 +195,7 @@ class Engine:
             log("on_event_failed", "on_event failed at %r", event, exc_info=True)
 
 
-def frame_of(meter: TokenMeter) -> int:
+def count_empty_summary(meter: TokenMeter) -> int:
     """Return the tokens of a summary message without text."""
     # A foreign counter may count parts of a message that a dict has no place for.
     empty = summary_message(summary_text("", archived=True), "0" * 16, as_dict=not meter.exact)

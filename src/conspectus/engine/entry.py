@@ -41,7 +41,7 @@ async def compact_messages(
         if result is not None:
             return result
     request = CompactionRequest(force, focus)
-    decide_with = decide if history.engine.background is None else decide_with_drafts
+    decide_with = decide if history.engine.preparations is None else decide_with_drafts
 
     async def read_and_compact() -> CompactionResult:
         entries = read_messages(messages, thread=history.scope)

@@ -10,8 +10,8 @@ from conspectus.core.records import Draft, Record
 from conspectus.engine.begun_later import RECENT
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import evicted_since_model
-from conspectus.engine.summary_notes import in_less_room
-from conspectus.engine.view import View, behind_summary, view_after
+from conspectus.engine.summary_notes import shorten_draft
+from conspectus.engine.view import View, describe_users_behind_summary, view_after
 from conspectus.errors import SummaryError
 from conspectus.observe import price_of
 
@@ -24,7 +24,7 @@ STILL_TOO_LARGE = (
 )
 
 
-def fitted_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
+def fit_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
     """Make the record, and the view that is sent once it is in force, measured.
 
     The id of the record is in the view, and may count, too: where that is too much, the summary is
@@ -33,13 +33,13 @@ def fitted_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
     plan = leaving.plan
     is_new = plan.makes_summary
     may_be_shorter = is_new and leaving.engine.preview is None and plan.stuck is None
-    record, after = _made(leaving, draft)
+    record, after = _make_record_and_view(leaving, draft)
     for _ in range(SHORTENINGS):
         excess = 0 if plan.budget is None else after.size.tokens - plan.budget
         if excess <= 0 or not may_be_shorter:
             break
-        draft = in_less_room(leaving, draft, draft.tokens - excess)
-        record, after = _made(leaving, draft)
+        draft = shorten_draft(leaving, draft, draft.tokens - excess)
+        record, after = _make_record_and_view(leaving, draft)
     return record, after
 
 
@@ -53,7 +53,7 @@ def check_budget(after: View, leaving: Leaving) -> None:
         raise SummaryError(STILL_TOO_LARGE.format(after.size.tokens, plan.budget))
 
 
-def _made(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
+def _make_record_and_view(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
     record = _record(leaving, draft)
     after = view_after(leaving.view, leaving.remaining, record)
     return replace(record, tokens_after=after.size.tokens), after
@@ -117,7 +117,7 @@ def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
         return ()
     fields = leaving.redaction is None  # what messages hold may be secret
     evicted = set(leaving.plan.evicted)
-    return tuple(behind_summary(view, evicted, leaving.clips, fields=fields))
+    return tuple(describe_users_behind_summary(view, evicted, leaving.clips, fields=fields))
 
 
 def _order(leaving: Leaving) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from conspectus.core.records import Chain, Record, RecordedClip
@@ -30,9 +31,9 @@ from conspectus.messages.shortening import POINTER
 
 
 class Remaining(NamedTuple):
-    """One message of the view: its position in the history as sent, and its original's key."""
+    """One message of the view: its place in the history as sent, and its original's key."""
 
-    position: int
+    place: int
     key: str
     clip: RecordedClip | None  # how it is clipped
     came_clipped: bool  # it came back clipped, so its text is not the original's
@@ -66,12 +67,12 @@ class _Matched(NamedTuple):
     clients_own: frozenset[str] = frozenset()
 
 
-def fold(chain: Chain, entries: Sequence[Message], *, goes_on: bool = False) -> Folded:
+def fold(chain: Chain, entries: Sequence[Message], *, is_continuation: bool = False) -> Folded:
     """Return the view of a history, given the records of its thread.
 
-    The history may begin later than the records do; see `begun_later`, also for `goes_on`. The
-    messages of the result have the keys that they have behind these records; `entries` stay as they
-    are.
+    The history may begin later than the records do; `begun_later` says how, and what
+    `is_continuation` means. The messages of the result have the keys that they have behind these
+    records; `entries` stay as they are.
 
     A record is dropped if it comes after a summary message that came back. In a history without
     one, it is dropped if its messages are not there from some place on, unchanged and in order, or
@@ -81,14 +82,14 @@ def fold(chain: Chain, entries: Sequence[Message], *, goes_on: bool = False) -> 
         everything = [Remaining(at, entry.key, None, False) for at, entry in enumerate(entries)]
         return Folded((), list(entries), everything, 0)
     parted, came_joined = _take_joined_apart(entries, chain)
-    summaries = _known_summaries(parted, chain)
+    summaries = _record_index_by_place(parted, chain)
     clips = _known_clips(parted, chain, summaries)
     named = _named_behind(parted, chain, summaries, clips)
     keys = [clips[at].original if at in clips else entry.key for at, entry in enumerate(named)]
     if summaries:
         matched = _match_behind_summary(chain, named, keys, summaries)
     else:
-        matched = _match_whole_history(chain, named, keys, goes_on)
+        matched = _match_whole_history(chain, named, keys, is_continuation)
     remaining, dropped = _left_in_view(matched, summaries, clips)
     return Folded(
         matched.chain, matched.entries, remaining, dropped, came_joined, matched.clients_own
@@ -106,16 +107,16 @@ def _left_in_view(
     }
     remaining: list[Remaining] = []
     dropped = 0
-    for position, entry in enumerate(matched.entries):
-        number = summaries.get(position)
-        if number is not None and number < len(matched.chain):
+    for place, entry in enumerate(matched.entries):
+        record_index = summaries.get(place)
+        if record_index is not None and record_index < len(matched.chain):
             continue  # the summary in force takes its place
-        came_clipped = clips.get(position) in shown
-        key = matched.keys[position] if came_clipped else entry.key
+        came_clipped = clips.get(place) in shown
+        key = matched.keys[place] if came_clipped else entry.key
         if key in covered:  # no message behind a summary: `_named_behind` gave it another key
             dropped += 1
         else:
-            remaining.append(Remaining(position, key, newest.get(key), came_clipped))
+            remaining.append(Remaining(place, key, newest.get(key), came_clipped))
     return remaining, dropped
 
 
@@ -160,43 +161,45 @@ def is_labelled_summary(entry: Message) -> bool:
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
 
 
-def _known_summaries(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
-    """Map messages that are summaries of the chain to the number of their record.
+def _record_index_by_place(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
+    """Return, by place, the index in the chain of the record whose summary a message is.
 
     The text must be equal. If one of several is labelled, the others are pasted messages.
     Without labels it is the first one of the user before any answer of the agent.
     """
     equal: dict[int, int] = {}
-    for position, entry in enumerate(entries):
+    for place, entry in enumerate(entries):
         if entry.text.startswith(SUMMARY_LINE):
-            number = _record_with_text(chain, entry.text)
-            if number is not None:
-                equal[position] = number
-    labelled = {at: number for at, number in equal.items() if is_labelled_summary(entries[at])}
+            record_index = _record_with_text(chain, entry.text)
+            if record_index is not None:
+                equal[place] = record_index
+    labelled = {
+        at: record_index for at, record_index in equal.items() if is_labelled_summary(entries[at])
+    }
     if labelled or not equal:
         return labelled
     first_answer = _first_answer(entries)
     of_user = (at for at in equal if entries[at].role == "user" and at < first_answer)
-    place = next(of_user, None)
-    return {} if place is None else {place: equal[place]}
+    first = next(of_user, None)
+    return {} if first is None else {first: equal[first]}
 
 
 def _first_answer(entries: Sequence[Message]) -> int:
-    """Return the place of the agent's first message, or of a tool's; their number without one."""
+    """Return the place of the agent's first message, or of a tool's; their record_index without one."""
     answers = (at for at, entry in enumerate(entries) if entry.role in ("assistant", "tool"))
     return next(answers, len(entries))
 
 
 def _record_with_text(chain: Chain, text: str) -> int | None:
-    """Return the number of the newest record whose summary message has this text."""
-    for number in range(len(chain) - 1, -1, -1):
-        record = chain[number]
+    """Return the index of the newest record whose summary message has this text."""
+    for record_index in range(len(chain) - 1, -1, -1):
+        record = chain[record_index]
         if not record.summary or record.summary not in text:
             continue  # the whole text is made only where it may be equal
         if text == summary_text(
             record.summary, archived=record.archived, number=record.notes_number
         ):
-            return number
+            return record_index
     return None
 
 
@@ -224,9 +227,9 @@ def _known_clips(
     covered = set(_covered_below(chain, summaries))
     taken: set[str] = set()
     clips: dict[int, KnownClip] = {}
-    for position, entry in enumerate(entries):
+    for place, entry in enumerate(entries):
         text_hash = clip_hash(entry)
-        out_of_reach = covered if position > summary_at else set()
+        out_of_reach = covered if place > summary_at else set()
         original = next(
             (
                 key
@@ -239,7 +242,7 @@ def _known_clips(
         if key in all_originals:
             taken.add(key)
         if original is not None:
-            clips[position] = KnownClip(text_hash, original)
+            clips[place] = KnownClip(text_hash, original)
     return clips
 
 
@@ -305,14 +308,14 @@ def _match_behind_summary(
 ) -> _Matched:
     """Match a history that holds a summary: later records must fit what stands behind it."""
     place = max(summaries)
-    number = summaries[place]
+    record_index = summaries[place]
     behind = place + 1
-    later = _fitting(chain[number + 1 :], entries[behind:], keys[behind:])
-    return _Matched((*chain[: number + 1], *later), entries, keys)
+    later = _fitting(chain[record_index + 1 :], entries[behind:], keys[behind:])
+    return _Matched((*chain[: record_index + 1], *later), entries, keys)
 
 
 def _match_whole_history(
-    chain: Chain, entries: list[Message], keys: list[str], goes_on: bool
+    chain: Chain, entries: list[Message], keys: list[str], is_continuation: bool
 ) -> _Matched:
     """Match a history without a summary: it is whole, or begins later than the records do.
 
@@ -322,7 +325,7 @@ def _match_whole_history(
     fitting = _fitting(chain, entries, keys)
     contents = [stem_of(key) for key in keys]
     for count in range(len(chain), len(fitting), -1):
-        begun = begun_later(chain[:count], entries, contents, goes_on=goes_on)
+        begun = begun_later(chain[:count], entries, contents, is_continuation=is_continuation)
         if begun is None:
             continue
         later = entries[begun.start :]
@@ -341,31 +344,30 @@ def _counted_before(keys: Sequence[str], begun: BegunLater) -> Mapping[str, int]
 
 def _fitting(chain: Chain, entries: Sequence[Message], keys: Sequence[str]) -> Chain:
     """Return the leading records whose messages a whole history holds, in order."""
-    place = _newest_of_user(entries)
-    newest = None if place is None else keys[place]
-    positions = {key: position for position, key in enumerate(keys)}
+    newest_place = _newest_user_message(entries)
+    newest = None if newest_place is None else keys[newest_place]
+    places = {key: place for place, key in enumerate(keys)}
     taken: set[str] = set()
     for count, record in enumerate(chain):
-        is_there = _stand_in_order(record.covers, positions) and taken.isdisjoint(record.covers)
-        if not is_there or not _clips_stand(record, positions) or newest in record.covers:
+        is_there = _stand_in_order(record.covers, places) and taken.isdisjoint(record.covers)
+        if not is_there or not _clips_stand(record, places) or newest in record.covers:
             return tuple(chain[:count])
         taken.update(record.covers)
     return tuple(chain)
 
 
-def _clips_stand(record: Record, positions: Mapping[str, int]) -> bool:
+def _clips_stand(record: Record, places: Mapping[str, int]) -> bool:
     """Tell whether all that a record clips is there."""
-    return all(clip.key in positions for clip in record.clips)
+    return all(clip.key in places for clip in record.clips)
 
 
-def _stand_in_order(keys: Sequence[str], positions: Mapping[str, int]) -> bool:
+def _stand_in_order(keys: Sequence[str], places: Mapping[str, int]) -> bool:
     """Tell whether messages with these keys are all there, one behind the other."""
-    places = [positions.get(key, -1) for key in keys]
-    before = [-1, *places]
-    return all(earlier < place for earlier, place in zip(before, places, strict=False))
+    found = [places.get(key, -1) for key in keys]
+    return all(earlier < later for earlier, later in pairwise([-1, *found]))
 
 
-def _newest_of_user(entries: Sequence[Message]) -> int | None:
+def _newest_user_message(entries: Sequence[Message]) -> int | None:
     """Return the place of the user's newest message, as `core.exchanges.newest_user_item` does."""
     in_role = [at for at, entry in enumerate(entries) if entry.role == "user"]
     unlabelled = [at for at in in_role if not is_labelled_summary(entries[at])]

@@ -64,7 +64,7 @@ class StoreNamesHead:
     in_state = False
 
     async def in_force(self, store: HistoryStore) -> InForce:
-        head = await store.head()
+        head = await store.head_id()
         return InForce(await store.chain_at(head) if head else (), head)
 
 
@@ -98,7 +98,7 @@ class HistoryContext:
     engine: Engine
     scope: Scope
     window: Window | None = None  # None if it is unknown
-    head: HeadSource = StoreNamesHead()
+    head_source: HeadSource = StoreNamesHead()
     checkpointed: bool = False
     """A checkpointer keeps the caller's state; else callers may send messages alone."""
     label_of_record: Callable[[Record], str] | None = None
@@ -111,7 +111,7 @@ class HistoryContext:
     """The size that the latest compaction reached, as the trigger counts."""
     correction: float | None = None
     """The correction of the estimate by reports of usage, if the caller knows it."""
-    goes_on: bool = False
+    is_continuation: bool = False
     """The caller knows that the history goes on from the record in force, wherever it begins."""
     draft_only: bool = False  # drafts are made in the background, and nothing is put in force
 
@@ -136,12 +136,12 @@ class HistoryContext:
         archive = self.engine.archive
         if archive is None:
             owner = id(self.engine.memories)
-            return UnarchivedHistory(self.memory, owner, self.head.in_state, self.checkpointed)
-        return ArchivedHistory(archive, self.scope, self.head.in_state, self.label_of_record)
+            return UnarchivedHistory(self.memory, owner, self.head_source.in_state, self.checkpointed)
+        return ArchivedHistory(archive, self.scope, self.head_source.in_state, self.label_of_record)
 
     async def in_force(self) -> InForce:
         """Return the records in force; an `ArchiveError` if the archive cannot be read."""
-        return await self.head.in_force(self.store)
+        return await self.head_source.in_force(self.store)
 
     # What its size asks for
 
@@ -162,7 +162,7 @@ class HistoryContext:
 
     def nears_trigger(self, size: Size) -> bool:
         """Tell whether notes should be prepared for a history of this size."""
-        if self.engine.background is None:
+        if self.engine.preparations is None:
             return False
         return self.engine.policy.fired(divide_size(size, PREPARE_FROM), self.limit) is not None
 

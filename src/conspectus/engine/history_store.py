@@ -39,19 +39,19 @@ class HistoryStore(Protocol):
     def identity(self) -> int:
         """A number that is the same for all stores of one archive, or of one memory."""
 
-    async def head(self) -> str:
+    async def head_id(self) -> str:
         """Return the id of the record in force for callers without a state; empty if none."""
 
-    async def chain_at(self, head: str) -> Chain:
+    async def chain_at(self, head_id: str) -> Chain:
         """Return the records up to the one with this id; empty if it is not known."""
 
     async def chain_labelled(self, name: str) -> Chain:
         """Return the records up to the one that a summary in a history names."""
 
-    async def chains_after(self, head: str | None) -> Sequence[Chain]:
+    async def chains_after(self, head_id: str | None) -> Sequence[Chain]:
         """Return chains that go on from a record, or from none; the newest first."""
 
-    async def with_notes(self, chain: Chain) -> Chain:
+    async def load_notes(self, chain: Chain) -> Chain:
         """Return a chain whose newest record has its notes."""
 
     async def set_head(self, chain: Chain) -> None:
@@ -95,7 +95,7 @@ class ArchivedHistory:
 
     archive: Archive
     scope: Scope
-    head_in_state: bool  # in force is what the caller's state says, not what the archive says
+    caller_keeps_head: bool  # in force is what the caller's state says, not what the archive says
     label_of_record: Callable[[Record], str] | None  # the caller's own name of a record
 
     keeps_originals = True
@@ -104,41 +104,42 @@ class ArchivedHistory:
     def identity(self) -> int:
         return id(self.archive)
 
-    async def head(self) -> str:
+    async def head_id(self) -> str:
         head: str | None = await self.archive.call_either_way(self.archive.head, self.scope)
         return head or ""
 
-    async def chain_at(self, head: str) -> Chain:
-        return await self.archive.call_either_way(self.archive.chain_at, self.scope, head)
+    async def chain_at(self, head_id: str) -> Chain:
+        return await self.archive.call_either_way(self.archive.chain_at, self.scope, head_id)
 
     async def chain_labelled(self, name: str) -> Chain:
         return await self.archive.call_either_way(self.archive.chain_labelled, self.scope, name)
 
-    async def chains_after(self, head: str | None) -> Sequence[Chain]:
-        return await self.archive.call_either_way(self.archive.chains_after, self.scope, head)
+    async def chains_after(self, head_id: str | None) -> Sequence[Chain]:
+        return await self.archive.call_either_way(self.archive.chains_after, self.scope, head_id)
 
-    async def with_notes(self, chain: Chain) -> Chain:
-        """Read the notes of the newest record again, where a read left them out.
+    async def load_notes(self, chain: Chain) -> Chain:
+        """Read the notes of the newest record again, where the archive's cache has left them out.
 
-        Only the newest record of a chain is sure to be whole (see `Archive._cache`), and the
-        history may have gone back to an earlier one.
+        Only the newest record of a cached chain is sure to be whole (see
+        `Archive._remember_lean`), and the history may have gone back to an earlier record.
         """
         noted = next((record for record in reversed(chain) if record.by), None)
         if noted is None or noted.notes:
             return chain
         whole = await self.chain_at(chain[-1].id)
-        # An earlier one may still have the summary that stands in the history.
-        pairs = zip(whole, chain, strict=False)
-        merged = tuple(read if read.summary else known for read, known in pairs)
-        return merged or chain
+        if not whole:
+            return chain
+        # A record of the given chain may still have the summary that the cache has left out.
+        pairs = zip(whole, chain, strict=True)
+        return tuple(read if read.summary else known for read, known in pairs)
 
     async def set_head(self, chain: Chain) -> None:
-        head = chain[-1].id if chain else None
-        await self.archive.call_either_way(self.archive.set_head, self.scope, head)
+        head_id = chain[-1].id if chain else None
+        await self.archive.call_either_way(self.archive.set_head, self.scope, head_id)
 
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
         archive = self.archive
-        if not self.head_in_state:
+        if not self.caller_keeps_head:
             await archive.call_either_way(
                 archive.commit, self.scope, record, expected_head=expected_head
             )
@@ -209,7 +210,7 @@ class UnarchivedHistory:
 
     memory: SessionMemory
     owner: int  # identity of the memory of all sessions
-    head_in_state: bool
+    caller_keeps_head: bool
     checkpointed: bool  # a checkpointer keeps the caller's state, records included
 
     keeps_originals = False
@@ -218,33 +219,33 @@ class UnarchivedHistory:
     def identity(self) -> int:
         return self.owner
 
-    async def head(self) -> str:
+    async def head_id(self) -> str:
         chain = self.memory.chain
         return chain[-1].id if chain else ""
 
-    async def chain_at(self, head: str) -> Chain:
+    async def chain_at(self, head_id: str) -> Chain:
         chain = self.memory.chain
-        return chain if chain and chain[-1].id == head else ()
+        return chain if chain and chain[-1].id == head_id else ()
 
     async def chain_labelled(self, name: str) -> Chain:
-        if self.head_in_state:
+        if self.caller_keeps_head:
             return ()
         return self.memory.chains.get(name) or ()
 
-    async def chains_after(self, head: str | None) -> Sequence[Chain]:
+    async def chains_after(self, head_id: str | None) -> Sequence[Chain]:
         chains = reversed(self.memory.chains.values())
-        if head is None:
+        if head_id is None:
             return list(chains)
-        return [chain for chain in chains if any(record.id == head for record in chain[:-1])]
+        return [chain for chain in chains if any(record.id == head_id for record in chain[:-1])]
 
-    async def with_notes(self, chain: Chain) -> Chain:
+    async def load_notes(self, chain: Chain) -> Chain:
         return chain
 
     async def set_head(self, chain: Chain) -> None:
         self.memory.chain = chain
 
     async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
-        if self.head_in_state and self.checkpointed:
+        if self.caller_keeps_head and self.checkpointed:
             return
         self.memory.chain = (*chain, record)
         self.memory.chains.put(record.label_in_history, self.memory.chain)

@@ -84,7 +84,7 @@ async def call_hooks(
     """Call each hook with an event, within `timeout` seconds; log one that fails."""
     for hook in hooks:
         try:
-            await call_either_way(partial(_call, hook, event), _call_on_loop(hook, event), timeout)
+            await call_either_way(partial(_call, hook, event), _async_call(hook, event), timeout)
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.
             text = "before_summarization %r failed; the summary takes effect"
@@ -102,7 +102,7 @@ def copy_for_hook(message: Message, *, redacted: bool) -> Source:
         return copy(message.source)
 
 
-def _call_on_loop(hook: BeforeSummarization, event: SummarizationEvent) -> Any:
+def _async_call(hook: BeforeSummarization, event: SummarizationEvent) -> Any:
     """Return the call of an async hook, which an event loop awaits; None for another one."""
     return partial(hook, event) if is_async(hook) else None
 

@@ -14,7 +14,14 @@ from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMAL
 from conspectus.core.records import Chain, notes_number_of
 from conspectus.engine.engine import Engine
 from conspectus.engine.planning import Decision
-from conspectus.engine.view import View, ViewItem, clip_item, sent_with, staying, summary_to_come
+from conspectus.engine.view import (
+    View,
+    ViewItem,
+    clip_item,
+    messages_to_send,
+    provisional_summary_message,
+    remaining_items,
+)
 from conspectus.errors import RedactionError
 from conspectus.messages import Message
 from conspectus.messages.framing import summary_body
@@ -103,13 +110,13 @@ class Leaving:
 
         By a caller's counter they are those that it adds to the view as it will be sent.
         """
-        return size_of_summary(
+        return measure_summary(
             self.view, body, self.remaining, self.sizes.beside, self.notes_number
         )
 
-    def text_within(self, tokens: int) -> int:
+    def room_for_text(self, tokens: int) -> int:
         """Return the tokens of text that a summary message of this size holds."""
-        return max(1, tokens - self.engine.frame - SLACK)
+        return max(1, tokens - self.engine.empty_summary_tokens - SLACK)
 
     async def clean(self, text: str) -> str:
         """Redact the text of a summary.
@@ -148,14 +155,14 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         for place, item in enumerate(view.items)
         if place in evicted or (replaces_summaries and item.foreign)
     )
-    to_clip = [view.items[clip.index] for clip in plan.clips]
+    to_clip = [view.items[clip.place] for clip in plan.clips]
     originals = await _originals_of(view, [*leaving_items, *to_clip])
     # What stays in view is shown as it was, so clips are made before secrets are taken out.
     clips = {
-        clip.index: clip_item(item, originals[item.key], clip, engine)
+        clip.place: clip_item(item, originals[item.key], clip, engine)
         for clip, item in zip(plan.clips, to_clip, strict=True)
     }
-    remaining = staying(view, plan, clips)
+    remaining = remaining_items(view, plan, clips)
     kept = _kept_messages(view, evicted)
     texts = await _redacted_texts(
         engine.redaction,
@@ -290,7 +297,7 @@ async def _redacted_texts(
 # The size of the summary
 
 
-def size_of_summary(
+def measure_summary(
     view: View, body: str, remaining: Sequence[ViewItem], beside: int, number: str
 ) -> int:
     """Return the tokens of the message that shows a summary beside these messages.
@@ -300,10 +307,10 @@ def size_of_summary(
     history = view.history
     engine = history.engine
     if engine.meter.counts_lists:
-        return (engine.count_as_sent(sent_with(view, remaining, body, number)) or 0) - beside
+        return (engine.count_as_sent(messages_to_send(view, remaining, body, number)) or 0) - beside
     if engine.surface.summary_size is not None:
         return engine.surface.summary_size(body)
-    return engine.meter.message(summary_to_come(view, body))
+    return engine.meter.message(provisional_summary_message(view, body))
 
 
 def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) -> SummarySizes:
@@ -316,7 +323,7 @@ def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) 
         for place, item in enumerate(view.items)
         if place in evicted or (item.summary and replaces_summaries)
     )
-    counted = engine.count_as_sent(sent_with(view, remaining))
+    counted = engine.count_as_sent(messages_to_send(view, remaining))
     beside = sum(item.tokens for item in remaining) if counted is None else counted
     limits = _limits(plan, engine, replaced, beside)
     # Clips may be larger than planned: the summary then gets what is left.

@@ -10,21 +10,21 @@ from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Record
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.view import View
-from conspectus.tokens import Report, correction
+from conspectus.tokens import UsageReport, correction
 
 MOST_SCALE = 2.0
 """How many times as much, or as little, as its messages alone a list may take where each of them
 still says its share."""
 
 
-def corrected(view: View) -> View:
+def correct_sizes(view: View) -> View:
     """Return a view with an estimate that is corrected by what models have reported."""
-    history = corrected_history(view.history, view.reports, view.head)
-    return view if history is view.history else view.measured_by(history)
+    history = correct_meter(view.history, view.reports, view.head)
+    return view if history is view.history else view.with_meter_of(history)
 
 
-def corrected_history(
-    history: HistoryContext, reports: Sequence[Report], head: Record | None
+def correct_meter(
+    history: HistoryContext, reports: Sequence[UsageReport], head: Record | None
 ) -> HistoryContext:
     """Return a history whose meter is corrected by reports of usage.
 
@@ -49,7 +49,7 @@ def corrected_history(
     return replace(history, engine=history.engine.measuring_by(scaled))
 
 
-def shared_out(view: View) -> View:
+def share_out_count(view: View) -> View:
     """Return a view with the count of a caller's counter shared out among its messages.
 
     A list need not take as much as its messages alone: each then counts in proportion. Where they

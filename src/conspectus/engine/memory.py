@@ -21,7 +21,7 @@ from conspectus.engine.result import CompactionResult
 from conspectus.messages import Source
 from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.model.base import LastRequest
-from conspectus.tokens import Report
+from conspectus.tokens import UsageReport
 
 MOST_FAILURES = 8
 """Failures in a row that delay the next try; a history has doubled by then."""
@@ -34,14 +34,14 @@ KEPT_OF_A_SESSION = 8
 class FailedSummary:
     """A summary that failed, or that a person refused."""
 
-    head: str | None  # id of the record that was in force
+    head_id: str | None  # of the record that was in force
     trigger_size: Size  # the size of the history as its trigger counts
     size: Size  # the size as the meter counts
     over: bool  # it did not fit the window
     times: int = 1  # failures in a row
 
     @property
-    def last(self) -> Size:
+    def retry_base(self) -> Size:
         """The size from which the next try is a tenth away; each failure in a row adds a tenth."""
         return divide_size(self.trigger_size, REARM ** (1 - min(self.times, MOST_FAILURES)))
 
@@ -62,13 +62,13 @@ class FailedSummary:
 class QuietHistory:
     """A history with nothing due, as it was sent and read."""
 
-    sent: list[Source]  # the caller's messages
+    received: list[Source]  # the caller's messages
     copies: list[Any]  # of what they held, by which a change in place is noticed
     stored_head: str  # id of the record that the store named as in force; empty if there is none
     head: Record | None
     result: CompactionResult
     sizes: list[int]  # tokens of the messages in view, without a correction
-    reports: list[Report] | None  # the models' reports of usage; None after another's summary
+    reports: list[UsageReport] | None  # the models' reports of usage; None after another's summary
     characters: int  # of all messages, images included
     joins: bool  # messages of the user in a row are joined
     last_role: Role | None  # of the newest message
@@ -88,24 +88,24 @@ class SessionMemory:
         default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
     )
     """Drafts by their names; likewise."""
-    failed: FailedSummary | None = None  # the latest summary, if it failed
+    latest_failure: FailedSummary | None = None  # the latest summary, if it failed
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered_requests: int = 0  # how many of its requests were answered
     recent_stems: Sequence[str] = ()  # of the history that was read last
     reported_settings: set[object] = field(default_factory=set)  # logged as too tight
 
-    def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
+    def failure_of(self, head_id: str | None, messages: int, over: bool) -> FailedSummary | None:
         """Return the latest failure, if it is of the history as it is now.
 
         A history that no longer fits the window is tried once more. A shorter one has gone back.
 
         Args:
-            head: id of the record in force; None if there is none.
+            head_id: the id of the record in force; None if there is none.
             messages: number of messages in view.
             over: whether the view exceeds the window.
         """
-        failed = self.failed
-        if failed is None or failed.head != head or messages < failed.size.messages:
+        failed = self.latest_failure
+        if failed is None or failed.head_id != head_id or messages < failed.size.messages:
             return None
         return None if over and not failed.over else failed
 

@@ -1,7 +1,7 @@
 """Decide about one view: the plan of the core, measured by the caller's own counter if any.
 
 A caller's counter measures whole lists: the parts need not add up. So its total is divided among
-the messages in proportion (`shared_out`). What a plan leaves in view is measured here before a
+the messages in proportion (`share_out_count`). What a plan leaves in view is measured here before a
 summary is written, and a plan that would not fit is made again in less room.
 """
 
@@ -22,9 +22,9 @@ from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.engine import Engine
 from conspectus.engine.history import PREPARE_FROM
 from conspectus.engine.history_store import PREPARATION_FAILED, SUMMARY_FAILED
-from conspectus.engine.measuring import shared_out
+from conspectus.engine.measuring import share_out_count
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.view import View, ViewItem, clip_item, sent_with, staying
+from conspectus.engine.view import View, ViewItem, clip_item, messages_to_send, remaining_items
 from conspectus.errors import ArchiveOvertaken
 
 ID_MARGIN = 16
@@ -61,7 +61,7 @@ class CompactionRequest:
         spent = self.spent + spent_before(error)
         return replace(self, spent=spent, chain_before=chain_before, overtaken=error)
 
-    def still_to_do(self, view: View) -> CompactionRequest:
+    def unless_done(self, view: View) -> CompactionRequest:
         """Return the request for a view: another worker may have done what was forced."""
         is_done = self.chain_before is not None and view.chain != self.chain_before
         return replace(self, force=False) if is_done else self
@@ -91,7 +91,7 @@ async def decide(view: View, request: CompactionRequest) -> Decision:
     history = view.history
     nears_trigger = history.nears_trigger(history.trigger_size or view.size)
     if request.force or nears_trigger or history.is_due(view.size):
-        view = shared_out(view)
+        view = share_out_count(view)
     plan_within = partial(plan_for, view, force=request.force)
     decided = measured_plan(view, plan_within, force=request.force)
     if not request.force and await take_over_noted_failure(view, decided):
@@ -103,13 +103,13 @@ async def decide(view: View, request: CompactionRequest) -> Decision:
 
 
 def plan_for(
-    view: View, tighter: int = 0, *, force: bool = False, for_preparation: bool = False
+    view: View, also_reserved: int = 0, *, force: bool = False, for_preparation: bool = False
 ) -> Plan:
     """Plan for a view; after a failed summary only once the history has grown by a tenth.
 
     Args:
         view: what the model sees.
-        tighter: tokens of the window that the plan leaves free.
+        also_reserved: tokens of the window that the plan leaves free.
         force: compact although nothing asks for it.
         for_preparation: plan as if the trigger fired where notes are prepared, and nothing had
             failed.
@@ -120,8 +120,8 @@ def plan_for(
     if engine.meter.counts_lists and not (force or for_preparation or history.is_due(size)):
         return Keep(BELOW, size.tokens, due=False)
     window = history.window
-    if tighter and window is not None:
-        window = replace(window, reserved=window.reserved + tighter)
+    if also_reserved and window is not None:
+        window = replace(window, reserved=window.reserved + also_reserved)
     failed: FailedSummary | None = None
     growth_until_used = 0.0
     if for_preparation:
@@ -130,9 +130,9 @@ def plan_for(
         reached: Size | None = None
     else:
         over = history.exceeds_window(size)
-        failed = history.memory.failure(view.head_id, size.messages, over)
+        failed = history.memory.failure_of(view.head_id, size.messages, over)
         trigger_size = history.trigger_size
-        reached = failed.last if failed is not None else _reached(view)
+        reached = failed.retry_base if failed is not None else _reached(view)
     decided = plan(
         view.items,
         engine.policy,
@@ -143,13 +143,13 @@ def plan_for(
         past=PastSizes(
             reached=reached,
             failed_at=failed.size.tokens if failed is not None and failed.over else None,
-            stuck_at=None if tighter else stuck_at(view),
+            stuck_at=None if also_reserved else stuck_at(view),
         ),
         options=PlanOptions(
             force=force,
             clip=engine.clip_pointer is not None,
             clip_users=history.store.keeps_originals,
-            floor=engine.frame + _least_text(engine),
+            floor=engine.empty_summary_tokens + _least_text(engine),
             never_larger=[*engine.summarizers] == [EMBEDDED],
             growth=growth_until_used,
         ),
@@ -250,7 +250,7 @@ def measured_plan(view: View, plan_within: PlanWithin, *, force: bool = False) -
     return attempts.fitting or _smallest_plan(view, attempts.last, plan_within, aim, force=force)
 
 
-class _Attempts(NamedTuple):
+class _TriedPlans(NamedTuple):
     """Plans that were made and measured."""
 
     fitting: Compact | None  # the best one whose view fits; None if none does
@@ -259,25 +259,25 @@ class _Attempts(NamedTuple):
 
 def _plan_in_less_and_less_room(
     view: View, first: Compact, plan_within: PlanWithin, aim: int, budget: int
-) -> _Attempts:
+) -> _TriedPlans:
     """Plan until a view takes at most `aim` tokens; else one of at most `budget` will do."""
     attempt = first
-    tighter = 0
+    also_reserved = 0
     barely_fitting: Compact | None = None
     for _ in range(TRIES):
         if attempt.stuck is not None:
             break
         excess = _size_with_summary(view, attempt) - aim
         if excess <= 0:
-            return _Attempts(replace(attempt, budget=budget), attempt)
+            return _TriedPlans(replace(attempt, budget=budget), attempt)
         if excess <= budget - aim:
             barely_fitting = barely_fitting or replace(attempt, budget=budget)
-        tighter += excess
-        again = plan_within(tighter)
+        also_reserved += excess
+        again = plan_within(also_reserved)
         if not isinstance(again, Compact):
             break
         attempt = replace(again, cause=first.cause)
-    return _Attempts(barely_fitting, attempt)
+    return _TriedPlans(barely_fitting, attempt)
 
 
 def _smallest_plan(
@@ -291,12 +291,12 @@ def _smallest_plan(
     assert window is not None, "without a window nothing is too large"
     smallest = plan_within(window.limit)
     if not isinstance(smallest, Compact):
-        return _kept_or_stuck(view, view.size.tokens, window.budget)
+        return _keep_or_stuck(view, view.size.tokens, window.budget)
     smallest = replace(smallest, cause=last.cause, budget=window.budget, stuck=None)
     size = _size_with_summary(view, smallest)
     if size <= window.budget:
-        return _showing_more(view, smallest, aim)
-    stuck = _kept_or_stuck(view, size, window.budget)
+        return _with_larger_clips(view, smallest, aim)
+    stuck = _keep_or_stuck(view, size, window.budget)
     if not isinstance(stuck, Stuck):
         return stuck
     reached = stuck_at(view)
@@ -307,13 +307,13 @@ def _smallest_plan(
     return replace(smallest, stuck=stuck, at_most=max(size, smallest.at_most))
 
 
-def _showing_more(view: View, smallest: Compact, room: int) -> Compact:
+def _with_larger_clips(view: View, smallest: Compact, room: int) -> Compact:
     """Return a plan with its clips as large as the room allows, all to one level."""
 
     def with_level(level: int) -> Compact:
         clips: list[PlannedClip] = []
         for clip in smallest.clips:
-            item = view.items[clip.index]
+            item = view.items[clip.place]
             limit = clip.limit if item.came_clipped else max(clip.limit, level)
             if limit < item.tokens or item.came_clipped:
                 clips.append(replace(clip, limit=limit))
@@ -322,11 +322,11 @@ def _showing_more(view: View, smallest: Compact, room: int) -> Compact:
     def fits(level: int) -> bool:
         return _size_with_summary(view, with_level(level)) <= room
 
-    largest = max((view.items[clip.index].tokens for clip in smallest.clips), default=0)
+    largest = max((view.items[clip.place].tokens for clip in smallest.clips), default=0)
     return with_level(highest_that_fits(0, largest, fits))
 
 
-def _kept_or_stuck(view: View, needed: int, budget: int) -> Keep | Stuck:
+def _keep_or_stuck(view: View, needed: int, budget: int) -> Keep | Stuck:
     """Return why nothing is done, with the numbers if the history does not fit."""
     tokens = view.size.tokens
     if tokens <= budget:
@@ -347,16 +347,16 @@ def _size_with_summary(view: View, decided: Compact) -> int:
     engine = view.history.engine
     clips: dict[int, ViewItem] = {}
     for clip in decided.clips:
-        item = view.items[clip.index]
+        item = view.items[clip.place]
         if item.entry is not None and not item.came_clipped:  # else its original is in the archive
-            clips[clip.index] = clip_item(item, item.entry, clip, engine)
-    remaining = staying(view, decided, clips)
+            clips[clip.place] = clip_item(item, item.entry, clip, engine)
+    remaining = remaining_items(view, decided, clips)
     standing = [item.tokens for item in view.items if item.summary]
     if not (decided.summary_tokens or standing):
-        return engine.count_as_sent(sent_with(view, remaining)) or 0
-    empty = engine.count_as_sent(sent_with(view, remaining, body="")) or 0
+        return engine.count_as_sent(messages_to_send(view, remaining)) or 0
+    empty = engine.count_as_sent(messages_to_send(view, remaining, body="")) or 0
     summary_tokens = decided.summary_tokens or sum(standing)
-    return empty + max(0, summary_tokens - engine.frame)
+    return empty + max(0, summary_tokens - engine.empty_summary_tokens)
 
 
 # Failures that somebody has noted
@@ -371,20 +371,20 @@ async def take_over_noted_failure(view: View, decided: Plan) -> bool:
         return False
     session = view.history.memory
     noted = await view.history.store.noted_failure(SUMMARY_FAILED)
-    remembered = session.failed
-    if noted is None or noted == remembered or noted.head != view.head_id:
+    remembered = session.latest_failure
+    if noted is None or noted == remembered or noted.head_id != view.head_id:
         return False
-    is_of_same_record = remembered is not None and remembered.head == noted.head
+    is_of_same_record = remembered is not None and remembered.head_id == noted.head_id
     if remembered is not None and is_of_same_record and remembered.times > noted.times:
         return False
-    session.failed = noted
+    session.latest_failure = noted
     return True
 
 
 async def has_prepared_in_vain(view: View) -> bool:
     """Tell whether preparing has failed for this history, which has hardly grown since."""
     noted = await view.history.store.noted_failure(PREPARATION_FAILED)
-    if noted is None or noted.head != view.head_id:
+    if noted is None or noted.head_id != view.head_id:
         return False
     size = view.history.trigger_size or view.size
     has_gone_back = size.messages < noted.trigger_size.messages

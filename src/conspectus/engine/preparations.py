@@ -30,10 +30,10 @@ SESSIONS = 256
 LONGEST_END = 30.0
 """Seconds in which a stopped preparation's calls of a store must end."""
 
-LOOK_AGAIN = 0.02
+POLL_SECONDS = 0.02
 """Seconds between two looks at the work of another worker."""
 
-LONGEST_LOOK = 600.0
+LOST_AFTER_SECONDS = 600.0
 """Seconds after which the work of another worker is taken as lost."""
 
 STOPPED = "it was stopped"
@@ -51,7 +51,7 @@ class Preparation:
 
     outcome: Literal["", "ready", "nothing", "failed", "cancelled"] = ""
     reason: str = ""
-    head: str = field(default="", repr=False)  # of the history that it is for
+    head_id: str = field(default="", repr=False)  # of the history that it is for
     size: Size | None = field(default=None, repr=False)
     gate: Gate = field(default_factory=Gate, repr=False)  # its way to the store
     thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
@@ -69,7 +69,7 @@ class Preparation:
         self.thread.join(seconds)
         return not self.thread.is_alive()
 
-    def may_be_waited_for(self) -> None:
+    def leave_blocked_loop(self) -> None:
         """Have it do without its event loop, if that stands still while it is waited for."""
         if is_blocked(self.driver.home):
             self.driver.leave()
@@ -83,7 +83,7 @@ async def wait_while(condition: Callable[[], bool], seconds: float | None) -> No
     """Wait while a condition holds, at most some seconds; None sets no limit."""
     until = inf if seconds is None else time.monotonic() + seconds
     while condition() and time.monotonic() < until:
-        await pause(LOOK_AGAIN)
+        await pause(POLL_SECONDS)
 
 
 async def _stop(jobs: Iterable[Preparation]) -> None:
@@ -123,7 +123,7 @@ class Preparations:
         latest = self.latest.get(scope)
         if self.closed or (latest is not None and latest.under_way):
             return False
-        if latest is None or latest.size is None or latest.head != head:
+        if latest is None or latest.size is None or latest.head_id != head:
             return True
         if size.messages < latest.size.messages:
             return True  # it has gone back
@@ -135,6 +135,6 @@ class Preparations:
             self.closed = True
             jobs = list(self.latest.values())
         for job in jobs:
-            job.may_be_waited_for()
+            job.leave_blocked_loop()
         await wait_while(lambda: any(job.under_way for job in jobs), seconds)
         await _stop(jobs)

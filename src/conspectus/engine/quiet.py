@@ -18,7 +18,7 @@ from conspectus.core.items import Size
 from conspectus.core.plan import BELOW
 from conspectus.core.plans import Keep, Plan
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.measuring import corrected_history
+from conspectus.engine.measuring import correct_meter
 from conspectus.engine.memory import QuietHistory
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.view import View, reports_of
@@ -27,21 +27,25 @@ from conspectus.messages import SUMMARY_LINE, Message, Source, is_summary_messag
 from conspectus.messages.message import without_objects
 from conspectus.messages.reading import is_unchanged
 from conspectus.messages.shortening import POINTER
-from conspectus.tokens import Report
+from conspectus.tokens import UsageReport
 
 
-def _goes_by_sizes(history: HistoryContext) -> bool:
+def _may_reuse_results(history: HistoryContext) -> bool:
     """Tell whether sizes alone decide steps of such a caller while nothing is due."""
-    return not history.head.in_state and history.trigger_size is None and history.correction is None
+    return (
+        not history.head_source.in_state
+        and history.trigger_size is None
+        and history.correction is None
+    )
 
 
 def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
     """Remember a history with nothing due, if the next step may go on from it."""
     history = view.history
     is_quiet = isinstance(plan, Keep) and not plan.preparing
-    if view.changes_branch:  # the store could not note it, so the next call tries again
+    if view.is_other_branch:  # the store could not note it, so the next call tries again
         return
-    if not is_quiet or not _goes_by_sizes(history):
+    if not is_quiet or not _may_reuse_results(history):
         return
     # A summary that the user sends last is one once another message follows.
     users = [item for item in view.items if item.entry is not None and item.role == "user"]
@@ -50,7 +54,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         return
     estimated = view.uncorrected or view
     quiet = QuietHistory(
-        sent=[entry.source for entry in view.entries],
+        received=[entry.source for entry in view.entries],
         copies=copies,
         stored_head=view.stored_head,
         head=view.head,
@@ -59,7 +63,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         sizes=[item.tokens for item in estimated.items],
         reports=None if view.foreign else estimated.reports,
         characters=sum(entry.size for entry in view.entries),
-        joins=view.joins,
+        joins=view.joins_user_messages,
         last_role=view.entries[-1].role if view.entries else None,
         tokens_by_caller=view.size.tokens if history.engine.meter.counts_lists else None,
     )
@@ -75,12 +79,16 @@ async def reuse_result(
     """
     memory = history.engine.memories
     before = memory.quiet_histories.get(history.scope)
-    if before is None or history.memory.failed is not None or not _goes_by_sizes(history):
+    if (
+        before is None
+        or history.memory.latest_failure is not None
+        or not _may_reuse_results(history)
+    ):
         return None
-    if await history.store.head() != before.stored_head:
+    if await history.store.head_id() != before.stored_head:
         return None
     try:
-        quiet = _gone_on(before, messages, history)
+        quiet = _extend(before, messages, history)
     except MessageError:
         return None  # raised again, with its place, where all are read
     if quiet is None:
@@ -88,7 +96,7 @@ async def reuse_result(
     if quiet.tokens_by_caller is None and history.engine.meter.counts_lists:
         quiet = replace(quiet, tokens_by_caller=history.engine.count_as_sent(quiet.result.messages))
     memory.quiet_histories.put(history.scope, quiet)
-    corrected = corrected_history(history, quiet.reports or (), quiet.head)
+    corrected = correct_meter(history, quiet.reports or (), quiet.head)
     tokens = _tokens_of(quiet, corrected)
     if not corrected.is_quiet(Size(tokens, len(quiet.sizes)), quiet.head):
         return None
@@ -114,7 +122,7 @@ def _tokens_of(quiet: QuietHistory, corrected: HistoryContext) -> int:
     return sum(math.ceil(size * ratio) for size in quiet.sizes)
 
 
-def _gone_on(
+def _extend(
     before: QuietHistory, messages: Sequence[Source], history: HistoryContext
 ) -> QuietHistory | None:
     """Return a history with the messages after those that were sent.
@@ -126,7 +134,7 @@ def _gone_on(
     Raises:
         MessageError: a new message cannot be understood.
     """
-    count = len(before.sent)
+    count = len(before.received)
     if not isinstance(messages, (list, tuple)) or len(messages) < count:
         return None
     beginning = _same_beginning(before, messages[:count])
@@ -136,9 +144,9 @@ def _gone_on(
     if not _may_follow(before, beginning, later):
         return None
     view = before.result.messages
-    same_objects = all(map(is_, beginning, before.sent))
+    same_objects = all(map(is_, beginning, before.received))
     if not same_objects:
-        replaced = {id(old): new for new, old in zip(beginning, before.sent, strict=True)}
+        replaced = {id(old): new for new, old in zip(beginning, before.received, strict=True)}
         view = [replaced.get(id(message), message) for message in view]
     sources = [entry.source for entry in later]
     view = [*view, *sources]
@@ -146,11 +154,11 @@ def _gone_on(
     nothing_new = same_objects and not later
     return replace(
         before,
-        sent=[*beginning, *sources],
+        received=[*beginning, *sources],
         copies=[*before.copies, *(entry.remembered.copy for entry in later)],
         result=replace(before.result, messages=view, kept=before.result.kept + len(later)),
         sizes=sizes,
-        reports=_reports_with(before, sources, sizes),
+        reports=_extended_reports(before, sources, sizes),
         characters=before.characters + sum(entry.size for entry in later),
         last_role=later[-1].role if later else before.last_role,
         tokens_by_caller=before.tokens_by_caller if nothing_new else None,
@@ -172,7 +180,7 @@ def _holds_the_same(messages: Sequence[Any], before: QuietHistory) -> bool:
     """Tell whether messages are those that were sent, and hold what they held."""
     # A dict itself is compared fastest.
     copies = [getattr(message, "__dict__", message) for message in messages]
-    same_types = [*map(type, messages)] == [*map(type, before.sent)]
+    same_types = [*map(type, messages)] == [*map(type, before.received)]
     return same_types and is_unchanged(copies, before.copies)
 
 
@@ -193,9 +201,9 @@ def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[
     return ("user", "user") not in pairwise(roles)
 
 
-def _reports_with(
+def _extended_reports(
     before: QuietHistory, later: Sequence[Source], sizes: Sequence[int]
-) -> list[Report] | None:
+) -> list[UsageReport] | None:
     """Return the reports of usage with those of the messages that have come."""
     if not later or before.reports is None:
         return before.reports

@@ -12,7 +12,7 @@ from conspectus.engine.approval import SummaryRefused
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.leaving import Leaving
-from conspectus.engine.measuring import corrected
+from conspectus.engine.measuring import correct_sizes
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.planning import Decision
 from conspectus.engine.result import CompactionResult, Failure, Outcome
@@ -34,7 +34,7 @@ CUT = (
 STUCK_AND_SMALLER = "{}; what may leave has left"
 
 
-def _reported(
+def _make_result(
     view: View, outcome: Outcome, reason: str, *, tokens_before: int | None = None, **more: Any
 ) -> CompactionResult:
     """Return the result for a view that is sent, and tell listeners if that is stuck.
@@ -70,8 +70,8 @@ def _reported(
 def report_unchanged(view: View, plan: Keep | Stuck) -> CompactionResult:
     """Report that a history stays as it is."""
     if isinstance(plan, Stuck):
-        return _reported(view, "stuck", plan.reason, needed=plan.needed)
-    return _reported(view, "kept", plan.reason, preparing=plan.preparing)
+        return _make_result(view, "stuck", plan.reason, needed=plan.needed)
+    return _make_result(view, "kept", plan.reason, preparing=plan.preparing)
 
 
 def report_overtaken(view: View, error: ArchiveOvertaken | None, spent: Cost) -> CompactionResult:
@@ -83,17 +83,17 @@ def report_overtaken(view: View, error: ArchiveOvertaken | None, spent: Cost) ->
     assert error is not None, "nobody was first"
     if view.history.engine.settings.on_failure == "raise":
         raise error
-    return _reported(view, _outcome_of(view), str(error), failed="archive", cost=spent)
+    return _make_result(view, _outcome_of(view), str(error), failed="archive", cost=spent)
 
 
 async def report_unreadable(
     history: HistoryContext, messages: Sequence[Source], error: ArchiveError
 ) -> CompactionResult:
     """Report a history whose records cannot be read; it stays as it was sent."""
-    view = corrected(view_of(history, read_messages(messages), ()))
+    view = correct_sizes(view_of(history, read_messages(messages), ()))
     [reason] = await history.engine.redacted([str(error)])
     log("history_kept", "the history was kept as it was: %s", reason)
-    return _reported(view, _outcome_of(view), reason, failed="archive")
+    return _make_result(view, _outcome_of(view), reason, failed="archive")
 
 
 def _outcome_of(view: View) -> Outcome:
@@ -149,7 +149,7 @@ async def report_failure(
     if engine.settings.on_failure == "raise" and not was_refused:
         raise error
     assert isinstance(decision.plan, Compact)
-    return _reported(
+    return _make_result(
         view,
         _outcome_of(view),
         reason,
@@ -173,14 +173,14 @@ async def _remember_failure(view: View, error: ConspectusError) -> None:
     size = view.size
     over = history.exceeds_window(size)
     trigger_size = history.trigger_size or size
-    before = history.memory.failure(view.head_id, size.messages, over)
+    before = history.memory.failure_of(view.head_id, size.messages, over)
     times = 1
     # Without a window, and for a person who has refused, each tenth counts alike.
     counts_failures = history.window is not None and not isinstance(error, SummaryRefused)
     if before is not None and counts_failures:
         times = before.times + size_has_grown(trigger_size, before.trigger_size)
     failure = FailedSummary(view.head_id, trigger_size, size, over, times)
-    history.memory.failed = failure
+    history.memory.latest_failure = failure
     await history.store.note_failure(SUMMARY_FAILED, failure)
 
 
@@ -205,7 +205,7 @@ async def report_compacted(
     is_stuck = plan.budget is not None and after.size.tokens > plan.budget
     outcome: Outcome = "stuck" if is_stuck else "compacted"
     observation.add(
-        outcome="passing" if engine.surface.passing else outcome,
+        outcome="passing" if engine.surface.for_one_request else outcome,
         messages=len(leaving.keys),
         tokens_after=after.size.tokens,
         record=record.id,
@@ -228,7 +228,7 @@ async def report_compacted(
     if is_stuck and plan.stuck is not None:
         needed = max(plan.stuck.needed, after.size.tokens)
         reason = STUCK_AND_SMALLER.format(plan.stuck.reason)
-    return _reported(
+    return _make_result(
         after,
         outcome,
         reason,

@@ -21,12 +21,12 @@ from conspectus.engine.draft_lock import draft_lock
 from conspectus.engine.leaving import DAMAGED_NOTES, Leaving
 from conspectus.engine.measuring import evicted_since_model
 from conspectus.engine.summary_notes import (
-    in_less_room,
-    in_notes,
+    merge_answer,
     notes_by_rules,
     rejection,
     rejection_reasons,
     request_for,
+    shorten_draft,
 )
 from conspectus.errors import (
     ConspectusError,
@@ -55,11 +55,11 @@ class Attempts:
     spent: Cost = field(default_factory=Cost)  # by all tries, those that failed too
     failures: tuple[str, ...] = ()  # tries that failed, one sentence each
 
-    def and_spent(self, cost: Cost) -> Attempts:
+    def with_cost(self, cost: Cost) -> Attempts:
         """Return these with what one more try has cost."""
         return replace(self, spent=self.spent + cost)
 
-    def and_failed(self, by: str, error: SummaryError) -> Attempts:
+    def with_failure(self, by: str, error: SummaryError) -> Attempts:
         """Return these with a try of a summariser that failed."""
         reason = str(error)
         failure = reason if f"{by} " in reason else f"{by}: {reason}"
@@ -77,7 +77,7 @@ class WrittenDraft:
 
 
 @contextmanager
-def errors_carry(attempts: Attempts) -> Iterator[None]:
+def attach_attempts(attempts: Attempts) -> Iterator[None]:
     """Have an error that is raised in here say what was spent and tried before it."""
     try:
         yield
@@ -122,7 +122,7 @@ async def find_or_write(leaving: Leaving) -> WrittenDraft:
                 spent = Cost() if prepared is None else draft.cost
                 return WrittenDraft(usable, Attempts(spent), found=True)
             if prepared is not None:
-                attempts = attempts.and_spent(prepared.cost)  # it was paid for all the same
+                attempts = attempts.with_cost(prepared.cost)  # it was paid for all the same
         started = time.monotonic()
         written = await _write(leaving, attempts)
         # Tries that failed were paid for too; the record is all that says so.
@@ -130,14 +130,14 @@ async def find_or_write(leaving: Leaving) -> WrittenDraft:
         draft = replace(written.draft, cost=written.attempts.spent, seconds=seconds)
         # What the embedded one writes is written again as cheaply, but a person may approve it.
         if draft.by != EMBEDDED or draft.cost.calls or engine.preview is not None:
-            with errors_carry(written.attempts):
+            with attach_attempts(written.attempts):
                 await history.store.save_draft(name, draft)
     return replace(written, draft=draft)
 
 
 def _name_of(leaving: Leaving) -> str:
     """Name a draft by all that would change it, so that any process finds it."""
-    identity = leaving.engine.identity(leaving.focus)
+    identity = leaving.engine.summary_identity(leaving.focus)
     return hash_of(
         [
             leaving.view.head_id,
@@ -159,7 +159,7 @@ def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
     limit = leaving.sizes.hard_limit
     try:
         if draft.notes and leaving.summary_size(framed_body(draft.body)) > limit:
-            draft = in_less_room(leaving, draft, limit)
+            draft = shorten_draft(leaving, draft, limit)
         return check_draft(leaving, draft)
     except SummaryRejected:
         return None
@@ -211,13 +211,13 @@ async def _write(leaving: Leaving, attempts: Attempts | None = None) -> WrittenD
                     with observing("step", name="summarize", by=by):
                         draft = await _ask(leaving, by, request)
                     draft = check_draft(leaving, draft)
-                    return WrittenDraft(draft, attempts.and_spent(draft.cost))
+                    return WrittenDraft(draft, attempts.with_cost(draft.cost))
                 except SummaryError as failure:
                     error = failure
                 except RedactionError as failure:
-                    failure.attempts = attempts.and_spent(attempts_of(failure).spent)
+                    failure.attempts = attempts.with_cost(attempts_of(failure).spent)
                     raise
-                attempts = attempts.and_failed(by, error)
+                attempts = attempts.with_failure(by, error)
                 await leaving.engine.notify(
                     leaving.view.history.scope,
                     "attempt_failed",
@@ -344,10 +344,10 @@ async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Dra
             raise
         raise SummaryError(f"{by} failed: {type(error).__name__}: {safe_text(error)}") from error
     cost = _named_cost(by, answer.cost)
-    with errors_carry(Attempts(cost)):  # the call is paid for, whatever is left of its answer
+    with attach_attempts(Attempts(cost)):  # the call is paid for, whatever is left of its answer
         text = await leaving.clean(answer.text)
     draft = Draft(text, by, answer.read, cost, request_kind=answer.request_kind, cut=answer.cut)
-    return in_notes(leaving, draft, request)
+    return merge_answer(leaving, draft, request)
 
 
 async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: float | None) -> Any:

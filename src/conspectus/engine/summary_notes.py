@@ -14,7 +14,7 @@ from conspectus.messages import Message
 from conspectus.messages.framing import framed_body
 from conspectus.messages.harmless import as_notes
 from conspectus.messages.users import is_by_user
-from conspectus.model.answers import answer_of, wrong_with
+from conspectus.model.answers import answer_of, rejection_reason
 from conspectus.model.base import SummaryRequest
 from conspectus.model.sentences import repeats_itself, shortened
 from conspectus.notes.data import Answer, Notes
@@ -76,7 +76,7 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     # A longer one is read in parts, with the messages.
     foreign_fits = count(foreign) <= CONTEXT
     entries = leaving.evicted if foreign_fits else leaving.messages
-    limit = leaving.text_within(sizes.target)
+    limit = leaving.room_for_text(sizes.target)
     request = SummaryRequest(
         entries=entries,
         summary_so_far=leaving.previous_summary,
@@ -86,7 +86,7 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
         focus=leaving.focus,
         kept=leaving.kept,
         kept_before_last_evicted=leaving.kept_before_last_evicted,
-        accepted_up_to=leaving.text_within(sizes.soft_limit),
+        accepted_up_to=leaving.room_for_text(sizes.soft_limit),
         archived=leaving.view.history.store.keeps_originals,
         tokens=sum(map(engine.meter.entry, entries)),
     )
@@ -186,7 +186,7 @@ def rejection_reasons(
     return reasons
 
 
-def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
+def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     """Return a draft of the notes with what a summariser has written, cut to its room.
 
     Citations go where there is no archive that they could lead to.
@@ -197,7 +197,7 @@ def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     engine = leaving.engine
     sizes = leaving.sizes
     least = engine.traits_of(draft.by).min_tokens
-    reason = wrong_with(draft.body, request, min_tokens=least, cut=bool(draft.cut))
+    reason = rejection_reason(draft.body, request, min_tokens=least, cut=bool(draft.cut))
     if reason:
         raise rejection(draft, (reason,))
     draft = _cut_to_fit(leaving, draft)
@@ -213,12 +213,12 @@ def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
         raise rejection(draft, reasons)
     # A text above the target may use the room that the lines would have had, up to `roomy_limit`.
     room_of_text = engine.meter.text(text) + HEADINGS
-    room_of_text = min(leaving.text_within(sizes.roomy_limit), room_of_text)
-    room = max(1, leaving.text_within(sizes.target), room_of_text)
+    room_of_text = min(leaving.room_for_text(sizes.roomy_limit), room_of_text)
+    room = max(1, leaving.room_for_text(sizes.target), room_of_text)
     if request.form == "whole":
-        return with_notes(leaving, draft, room, text=text)
+        return add_notes(leaving, draft, room, text=text)
     answer = answer_of(draft.body, request)
-    return with_notes(
+    return add_notes(
         leaving, draft, room, answer=answer, rewrites_findings=request.rewrites_findings
     )
 
@@ -226,7 +226,7 @@ def in_notes(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
 def notes_by_rules(leaving: Leaving) -> Draft:
     """Make notes of the messages alone, without a model."""
     draft = Draft(body="", by=EMBEDDED, read=leaving.keys)
-    return with_notes(leaving, draft, leaving.text_within(leaving.sizes.target))
+    return add_notes(leaving, draft, leaving.room_for_text(leaving.sizes.target))
 
 
 def _without_citations(text: str, request: SummaryRequest) -> str:
@@ -251,7 +251,7 @@ def _cut_to_fit(leaving: Leaving, draft: Draft) -> Draft:
     text = draft.body
     if leaving.summary_size(text) > limit and repeats_itself(text):
         raise rejection(draft, ("it is too long, and says the same over and over",))
-    room = limit - leaving.engine.frame - SLACK
+    room = limit - leaving.engine.empty_summary_tokens - SLACK
     while (excess := leaving.summary_size(text) - limit) > 0 and room > 0:
         text = shortened(draft.body, room, count)
         room -= excess  # a message may count for more than its parts
@@ -260,7 +260,7 @@ def _cut_to_fit(leaving: Leaving, draft: Draft) -> Draft:
     return replace(draft, body=text, cut=draft.cut + count(draft.body) - count(text))
 
 
-def with_notes(
+def add_notes(
     leaving: Leaving,
     draft: Draft,
     room: int,
@@ -320,7 +320,7 @@ def _rendered_within(leaving: Leaving, renderer: NotesRenderer, room: int, limit
     return text
 
 
-def in_less_room(leaving: Leaving, draft: Draft, limit: int) -> Draft:
+def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
     """Return a finished draft whose message takes at most `limit` tokens, if that can be.
 
     Nobody is asked again: its notes are rendered once more, or its text is cut behind a sentence.

@@ -36,7 +36,7 @@ from conspectus.messages.framing import NO_NUMBER
 from conspectus.messages.hosts import is_host_message, standing_topics
 from conspectus.messages.message import has_thoughts, is_expendable, tools_of
 from conspectus.messages.shortening import ARCHIVED, clip_message, smallest_clip
-from conspectus.tokens import Report
+from conspectus.tokens import UsageReport
 
 NO_ID = 16 * "0"
 """Stands in the place of the id of a record that is not made yet."""
@@ -88,14 +88,14 @@ class View:
     as_dicts: bool  # the caller sends dicts, so the summary message is one
     dropped: int = 0  # messages that were left out because the records cover them
     stored_head: str = ""  # id of the record that the store names as in force; empty if none
-    changes_branch: bool = False  # the store names other records than those of this history
+    is_other_branch: bool = False  # the store names other records than those of this history
     came_joined: tuple[ReceivedJoined, ...] = ()
     alternates: bool = False
     """No model has answered two messages of the user in a row in this history."""
-    joins: bool = False  # so that views have none either
+    joins_user_messages: bool = False  # so that views have none either
     clients_own: frozenset[str] = frozenset()  # as in `Folded`
     uncorrected: View | None = None  # the same, where reports of usage have corrected the sizes
-    known_size: Size | None = None  # a size that was measured before its items were made
+    counted_size: Size | None = None  # a size that was measured before its items were made
 
     @cached_property
     def head(self) -> Record | None:
@@ -120,22 +120,22 @@ class View:
     @cached_property
     def sent(self) -> list[Source]:
         """The messages of the view as they are sent, those of the user in a row joined."""
-        if self.joins:
+        if self.joins_user_messages:
             return alternating(self.sources, self.came_joined)
         return rejoined(self.sources, self.came_joined) if self.came_joined else self.sources
 
     @cached_property
     def size(self) -> Size:
         """The size of the view as it is sent: by a caller's counter, or else of its messages."""
-        if self.known_size is not None:
-            return self.known_size
+        if self.counted_size is not None:
+            return self.counted_size
         counted = self.history.engine.count_as_sent(self.sent)
         if counted is None:
             counted = sum(item.tokens for item in self.items)
         return Size(counted, len(self.items))
 
     @cached_property
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[UsageReport]:
         """The models' reports of usage since the last compaction.
 
         Earlier answers measured messages that have left. After another library's summary none is
@@ -146,7 +146,7 @@ class View:
         since = self.head.messages_after if self.head else 0
         return reports_of(self.sources, [item.tokens for item in self.items], since)
 
-    def measured_by(self, history: HistoryContext) -> View:
+    def with_meter_of(self, history: HistoryContext) -> View:
         """Return it with the tokens of each message as a corrected meter counts them."""
         engine = history.engine
         ratio = engine.meter.ratio
@@ -169,7 +169,7 @@ class View:
         )
         uncorrected = self.uncorrected or self
         return replace(
-            self, history=history, items=items, uncorrected=uncorrected, known_size=self.size
+            self, history=history, items=items, uncorrected=uncorrected, counted_size=self.size
         )
 
 
@@ -177,11 +177,15 @@ class View:
 
 
 def view_of(
-    history: HistoryContext, entries: Sequence[Message], chain: Chain, *, goes_on: bool = False
+    history: HistoryContext,
+    entries: Sequence[Message],
+    chain: Chain,
+    *,
+    is_continuation: bool = False,
 ) -> View:
     """Fold the records of a thread over a history, and measure the view; see `fold`."""
     alternates = chain[-1].alternates if chain else not took_two_in_a_row(entries)
-    folded = fold(chain, entries, goes_on=goes_on)
+    folded = fold(chain, entries, is_continuation=is_continuation)
     as_dicts = any(isinstance(entry.source, dict) for entry in folded.entries)
     items = _items_of(history.engine, folded, as_dicts)
     return View(
@@ -193,7 +197,7 @@ def view_of(
         dropped=folded.dropped,
         came_joined=folded.came_joined,
         alternates=alternates,
-        joins=joins(history.engine, alternates, compacted=bool(folded.chain)),
+        joins_user_messages=must_join(history.engine, alternates, compacted=bool(folded.chain)),
         clients_own=folded.clients_own,
     )
 
@@ -208,12 +212,12 @@ def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
     tools = tools_of(entries)
     items: list[ViewItem] = []
     for remaining in folded.remaining:
-        position = remaining.position
-        entry = entries[position]
+        place = remaining.place
+        entry = entries[place]
         source, recorded_clip = _shown(entry, remaining, engine)
-        is_pinned = position == sealed or position in standing
+        is_pinned = place == sealed or place in standing
         is_pinned = is_pinned or (engine.pin is not None and engine.pin(entry.source))
-        may_be_summary = not as_dicts or _may_be_unlabelled_summary(position, first, newest)
+        may_be_summary = not as_dicts or _may_be_unlabelled_summary(place, first, newest)
         is_summary = may_be_summary and not is_pinned and is_summary_message(source)
         item = ViewItem(
             key=remaining.key,
@@ -231,8 +235,8 @@ def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
             else engine.surface.keep_count(source),
             labelled=is_labelled_summary(entry),
             by_host=entry.role == "user" and is_host_message(entry),
-            superseded=position in superseded,
-            tools=tools[position],
+            superseded=place in superseded,
+            tools=tools[place],
             expendable=entry.role == "tool" and is_expendable(source),
             source=source,
             engine=engine,
@@ -301,12 +305,12 @@ def _newest_sealed(entries: Sequence[Message]) -> int:
     return max((at for at, entry in enumerate(entries) if entry.sealed), default=-1)
 
 
-def _may_be_unlabelled_summary(position: int, first: int, newest: int) -> bool:
+def _may_be_unlabelled_summary(place: int, first: int, newest: int) -> bool:
     """Tell whether a dict, which has no label, may be a summary: by its place alone.
 
     It stands first behind system messages, and is not the user's newest message.
     """
-    return position == first and position != newest
+    return place == first and place != newest
 
 
 def _with_media_of_the_newest(items: list[ViewItem]) -> list[ViewItem]:
@@ -336,7 +340,7 @@ def _standing_statements(entries: Sequence[Message]) -> tuple[set[int], set[int]
     return standing, superseded
 
 
-def joins(engine: Engine, alternates: bool, *, compacted: bool) -> bool:
+def must_join(engine: Engine, alternates: bool, *, compacted: bool) -> bool:
     """Tell whether messages of the user in a row are joined in a view.
 
     Without a setting that demands it, a history of which nothing has left is sent as it came.
@@ -349,13 +353,13 @@ def joins(engine: Engine, alternates: bool, *, compacted: bool) -> bool:
 
 def reports_of(
     messages: Sequence[Source], sizes: Sequence[int], since: int, *, thinks: bool = False
-) -> list[Report]:
+) -> list[UsageReport]:
     """Return the models' reports of usage from place `since` on.
 
     `thinks` says that an answer before that place had thoughts.
     """
     before = [0, *accumulate(sizes)]
-    reports: list[Report] = []
+    reports: list[UsageReport] = []
     for place in range(since, len(messages)):
         message = messages[place]
         # Of other messages pydantic takes long to say that they have none.
@@ -363,7 +367,7 @@ def reports_of(
         tokens = usage.get("input_tokens") if isinstance(usage, Mapping) else None
         if isinstance(tokens, int) and tokens > 0:  # a provider may report anything
             thinks = thinks or has_thoughts(message)
-            reports.append(Report(before[place], tokens, thinks))
+            reports.append(UsageReport(before[place], tokens, thinks))
     return reports
 
 
@@ -407,13 +411,13 @@ def view_after(view: View, remaining: Sequence[ViewItem], record: Record) -> Vie
         view,
         items=tuple(items),
         chain=(*view.chain, record),
-        stored_head="" if history.head.in_state else record.id,
-        joins=joins(engine, view.alternates, compacted=True),
-        known_size=None,
+        stored_head="" if history.head_source.in_state else record.id,
+        joins_user_messages=must_join(engine, view.alternates, compacted=True),
+        counted_size=None,
     )
 
 
-def summary_to_come(view: View, body: str, number: str = NO_NUMBER) -> Source:
+def provisional_summary_message(view: View, body: str, number: str = NO_NUMBER) -> Source:
     """Return the message of a summary whose record has no id yet."""
     history = view.history
     text = summary_text(body, archived=history.store.keeps_originals, number=number)
@@ -421,7 +425,7 @@ def summary_to_come(view: View, body: str, number: str = NO_NUMBER) -> Source:
     return summary_message(text, NO_ID, as_dict=view.as_dicts, name=name)
 
 
-def sent_with(
+def messages_to_send(
     view: View, items: Sequence[ViewItem], body: str | None = None, number: str = NO_NUMBER
 ) -> list[Source]:
     """Return what is sent after a compaction whose record has no id yet.
@@ -435,13 +439,13 @@ def sent_with(
     history = view.history
     items = list(items)
     if body is not None:
-        message = summary_to_come(view, body, number)
+        message = provisional_summary_message(view, body, number)
         summary = ViewItem(
             key=f"summary:{NO_ID}", role="user", tokens=0, summary=True, source=message
         )
         items = _with_summary(items, summary)
-    joined = joins(history.engine, view.alternates, compacted=True)
-    return replace(view, items=tuple(items), joins=joined, known_size=None).sent
+    joined = must_join(history.engine, view.alternates, compacted=True)
+    return replace(view, items=tuple(items), joins_user_messages=joined, counted_size=None).sent
 
 
 # What a plan takes out
@@ -473,7 +477,9 @@ def clip_item(
     )
 
 
-def staying(view: View, plan: Compact, clips: Mapping[int, ViewItem]) -> tuple[ViewItem, ...]:
+def remaining_items(
+    view: View, plan: Compact, clips: Mapping[int, ViewItem]
+) -> tuple[ViewItem, ...]:
     """Return what stays in view beside the summary: the clips of a plan in their places."""
     evicted = set(plan.evicted)
     replaces_summaries = plan.makes_summary
@@ -485,7 +491,7 @@ def staying(view: View, plan: Compact, clips: Mapping[int, ViewItem]) -> tuple[V
     )
 
 
-def behind_summary(
+def describe_users_behind_summary(
     view: View, evicted: set[int], clips: Mapping[int, ViewItem], *, fields: bool
 ) -> list[dict[str, Any]]:
     """Describe the messages of the user that will stand directly behind a new summary.

@@ -174,16 +174,16 @@ class AgentStep:
             ),
         )
         held = self.held
-        head: HeadSource = StateHoldsRecords(held.records)
+        head_source: HeadSource = StateHoldsRecords(held.records)
         if isinstance(held.head, str):
-            head = StateNamesHead(held.head)
+            head_source = StateNamesHead(held.head)
         if archive is None:
             self._remember_failure()
         return HistoryContext(
             engine,
             scope,
             window,
-            head=head,
+            head_source=head_source,
             checkpointed=self.run.saved,
             reached=held.size_after,
             correction=ratio,
@@ -192,8 +192,8 @@ class AgentStep:
     def _remember_failure(self) -> None:
         """Take the latest failure from the state, for a process that does not know of one."""
         memory = self.setup.engine.memories.of(self.scope)
-        if memory.failed is None:
-            memory.failed = FailedSummary.from_json(self.held.failed)
+        if memory.latest_failure is None:
+            memory.latest_failure = FailedSummary.from_json(self.held.failed)
 
     def history_for_one_request(self, window: Window, ratio: float) -> HistoryContext | None:
         """Return the history of one request, which commits nothing and asks nobody.
@@ -207,9 +207,9 @@ class AgentStep:
             engine,
             archive=None,
             on_event=None,
-            background=None,
+            preparations=None,
             memories=Memories(),
-            surface=replace(engine.surface, passing=True),
+            surface=replace(engine.surface, for_one_request=True),
             clip_pointer=KEPT,
             summarizers={EMBEDDED: EmbeddedSummarizer()},
             hooks=(),
@@ -242,7 +242,7 @@ class AgentStep:
         """Return the state with the latest failure, for a thread without an archive to note it."""
         if self.archive is not None or not self.run.saved:
             return self.held
-        failed = self.setup.engine.memories.of(self.scope).failed
+        failed = self.setup.engine.memories.of(self.scope).latest_failure
         noted = None if failed is None else failed.to_json()
         return self.held if noted == self.held.failed else replace(self.held, failed=noted)
 
@@ -431,7 +431,7 @@ class AgentStep:
         if not chain:
             return
         name_messages(messages)
-        history = replace(self.history(None), head=StateHoldsRecords(chain))
+        history = replace(self.history(None), head_source=StateHoldsRecords(chain))
         view = await load_view(history, read_messages(messages))
         if view.head is not None:
             same_length = len(view.sources) == len(messages)

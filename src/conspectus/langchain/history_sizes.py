@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus.messages.message import MESSAGE_OVERHEAD, characters, has_thoughts
-from conspectus.tokens import Report
+from conspectus.tokens import UsageReport
 from conspectus.tokens.meter import LEAST_GROWTH
 
 MessageCount = Callable[[BaseMessage], int]
@@ -126,14 +126,14 @@ class HistorySizes(NamedTuple):
         """Return the answers from an index of the history on."""
         return self.answers[bisect_left(self.answers, index, key=attrgetter("place")) :]
 
-    def reports(self, since: int, column: int) -> list[Report]:
+    def reports(self, since: int, column: int) -> list[UsageReport]:
         """Return the first and the last usable report from the index `since` on."""
         large_enough = bisect_left(self.sums[column], LEAST_GROWTH)
         answers = self.since(max(since, large_enough))
         first = next((answer for answer in answers if answer.input), None)
         last = next((answer for answer in reversed(answers) if answer.input), None)
         return [
-            Report(self.upto(answer.place, column), answer.input or 0, answer.thinks)
+            UsageReport(self.upto(answer.place, column), answer.input or 0, answer.thinks)
             for answer in (first, last)
             if answer is not None
         ]

@@ -218,7 +218,7 @@ class SummarizationMiddleware(
                 raise PolicyError(f"{name} cannot change later; build middleware and agent anew")
         setup = Setup(settings, self._location)
         if settings.background is built.background:
-            engine = replace(setup.engine, background=self._made.engine.background)
+            engine = replace(setup.engine, preparations=self._made.engine.preparations)
             setup = setup.with_engine(engine)
         self._made = setup
         self._has_changed = False
@@ -230,7 +230,7 @@ class SummarizationMiddleware(
 
     @property
     def _background(self) -> Preparations | None:  # type: ignore[override]
-        return self._made.engine.background
+        return self._made.engine.preparations
 
     def __getstate__(self) -> dict[str, Any]:
         built = ("_made", "_has_changed", "_address", "_opened", "tools")

@@ -50,7 +50,7 @@ def is_quiet(step: AgentStep) -> bool:
     """Return whether sizes alone say that a step has nothing to do. No store is asked."""
     state = step.state
     setup = step.setup
-    if setup.engine.background is not None:
+    if setup.engine.preparations is not None:
         return False
     if state.get(RequestedCompaction.CHANNEL) or state.get(FORKED):
         return False
@@ -209,7 +209,7 @@ class MeasuredStep:
 
     def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""
-        jobs = self.step.setup.engine.background
+        jobs = self.step.setup.engine.preparations
         if jobs is None:
             return
         history = self.history()

@@ -46,7 +46,7 @@ REACHED = 0.9
 """Share of a limit that an answer which ended there has, as its provider counts tokens. A shorter
 answer has filled the window instead."""
 
-UNCOUNTED = 4
+ESTIMATE_FACTOR = 4
 """Where no provider counts, an answer has ended at its limit if so many times its estimate reaches
 it, with `UNSEEN_TOKENS` on top."""
 
@@ -179,7 +179,7 @@ def ends_at_limit(answer: Any, limits: list[AnswerLimit], count: Callable[[str],
     if reported:
         return any(reported >= REACHED * limit for limit in limits_set)
     estimate = count(str(getattr(answer, "content", answer)))
-    return any(UNCOUNTED * estimate + UNSEEN_TOKENS >= limit for limit in limits_set)
+    return any(ESTIMATE_FACTOR * estimate + UNSEEN_TOKENS >= limit for limit in limits_set)
 
 
 # What an answer takes of a window

@@ -77,7 +77,7 @@ class Statement(NamedTuple):
     is_listed: bool  # it begins with a dash or a number
 
 
-def wrong_with(
+def rejection_reason(
     text: str,
     request: SummaryRequest,
     *,

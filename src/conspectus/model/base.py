@@ -156,7 +156,7 @@ class SummarizerTraits:
     """The form of its answers."""
 
     min_tokens: int | None
-    """The tokens from which any text is accepted. None: the rule of `wrong_with`."""
+    """The tokens from which any text is accepted. None: the rule of `rejection_reason`."""
 
     answer_limit: int | None
     """The most tokens that its model can answer; None if nothing limits it."""

@@ -15,7 +15,7 @@ from conspectus.core.policy import TIMEOUT
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.message import message_of
-from conspectus.model.answers import wrong_with
+from conspectus.model.answers import rejection_reason
 from conspectus.model.base import SummaryRequest, check_settings
 from conspectus.model.calls import Caller, Check, SteppedSummarizer
 from conspectus.model.chunks import Part, divide
@@ -77,7 +77,7 @@ class CallableSummarizer(SteppedSummarizer):
     async def _write(self, request: SummaryRequest, caller: Caller) -> str:
         request = replace(request, form="whole")
         summary = request.summary_so_far
-        check = partial(wrong_with, request=request, min_tokens=self.min_tokens)
+        check = partial(rejection_reason, request=request, min_tokens=self.min_tokens)
         for piece in readings(request.entries, self._trim, request.count):
             messages = _behind_summary(summary, piece)
             if self._trim is None and request.tokens:  # one reading of all, which were counted

@@ -114,29 +114,29 @@ class Caller:
             SummaryRejected: no answer passes.
         """
         size = self.size(prompt) if size is None else size
-        answer = await self._answer(prompt, check, size)
+        answer = await self._call_once(prompt, check, size)
         is_too_long = most is not None and self.count(answer.text) > most
         if once or not (answer.wrong or is_too_long):
-            return self._used(answer)
+            return self._text_or_rejection(answer)
         if not self.is_model:  # a function takes messages, and no words about its answer
-            return self._used(await self._answer(prompt, check, size))
+            return self._text_or_rejection(await self._call_once(prompt, check, size))
         if answer.wrong:
             again = _with_complaint(prompt, answer.wrong)
-            return self._used(await self._answer(again, check, self.size(again)))
+            return self._text_or_rejection(await self._call_once(again, check, self.size(again)))
         assert most is not None, "it is too long for no limit"
-        return self._used(await self._shorter(answer, check, most))
+        return self._text_or_rejection(await self._shorter(answer, check, most))
 
     async def _shorter(self, answer: CallAnswer, check: Check, most: int) -> CallAnswer:
         """Have an answer shortened; return it as it is if that fails or makes it no shorter."""
         prompt = prompts.shorter(answer.text, self.count(answer.text), most)
         try:
-            shorter = await self._answer(prompt, check, self.size(prompt))
+            shorter = await self._call_once(prompt, check, self.size(prompt))
         except SummaryError:
             return answer  # it is paid for and whole; whoever asked makes it fit
         is_shorter = self.count(shorter.text) < self.count(answer.text)
         return shorter if is_shorter and not shorter.wrong else answer
 
-    def _used(self, answer: CallAnswer) -> str:
+    def _text_or_rejection(self, answer: CallAnswer) -> str:
         """Return the text of the answer that is used; raise `SummaryRejected` for a wrong one."""
         if not answer.wrong:
             self.cuts.append(answer.cut)
@@ -151,7 +151,7 @@ class Caller:
             f"{remedy}"
         )
 
-    async def _answer(self, prompt: Prompt, check: Check, sent_tokens: int) -> CallAnswer:
+    async def _call_once(self, prompt: Prompt, check: Check, sent_tokens: int) -> CallAnswer:
         """Make one call, and keep its cost whatever becomes of it."""
         model, provider = model_and_provider(self.model, self.name) if self.is_model else ("", "")
         name = model or self.name
@@ -161,7 +161,7 @@ class Caller:
             unanswered = Cost(1, sent_tokens, 0, estimated_calls=1)
             cost = unanswered
             try:
-                message = await self._sent(prompt, name)
+                message = await self._send(prompt, name)
                 cost = self._cost_of(message, sent_tokens)
                 answer = self._text_of(message)
                 wrong = check(answer.text, cut=bool(answer.cut))
@@ -187,15 +187,15 @@ class Caller:
         text = str(getattr(message, "text", message))
         return Cost(1, sent_tokens, self.count(text[:LONGEST_ANSWER]), estimated_calls=1)
 
-    async def _sent(self, prompt: Prompt, name: str) -> Any:
+    async def _send(self, prompt: Prompt, name: str) -> Any:
         """Send a prompt; once more without what the model's template refuses."""
         model = self.model
         while True:
             messages = without_refused(prompt, self.refused)
             try:
                 return await call_either_way(
-                    partial(_called, model.invoke, messages),
-                    None if answers_in_sync(model) else partial(_called, model.ainvoke, messages),
+                    partial(_invoke, model.invoke, messages),
+                    None if answers_in_sync(model) else partial(_invoke, model.ainvoke, messages),
                     self.timeout,
                 )
             except Exception as error:
@@ -293,7 +293,7 @@ def _with_complaint(prompt: Prompt, wrong: str) -> Prompt:
     return [*beginning, last.model_copy(update={"content": words})]
 
 
-def _called(call: Callable[..., Any], prompt: Prompt) -> Any:
+def _invoke(call: Callable[..., Any], prompt: Prompt) -> Any:
     """Call a model; a method of a caller's own class may take the messages alone."""
     takes_messages_alone = False
     with suppress(ValueError, TypeError):  # of what is not written in Python

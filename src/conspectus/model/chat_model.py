@@ -17,7 +17,7 @@ from conspectus.errors import PolicyError, SummarizerOverflow, did_you_mean, ins
 from conspectus.messages import Message, as_data
 from conspectus.model import prompts
 from conspectus.model.answer_limits import answer_limit
-from conspectus.model.answers import wrong_with
+from conspectus.model.answers import rejection_reason
 from conspectus.model.base import AnswerForm, LastRequest, SummaryRequest, check_settings
 from conspectus.model.calls import Caller, SteppedSummarizer, model_and_provider, profile_window
 from conspectus.model.chunks import Part, divide
@@ -41,7 +41,7 @@ SMALLEST_READING = 500
 LEAST_NOTES = 50
 """Tokens that the notes on one piece may take at least."""
 
-ANSWER_SHARE = 3
+ANSWER_DIVISOR = 3
 """An answer takes at most one part in so many of the window. The rest is for reading."""
 
 NOTES_SHARE = 3
@@ -159,7 +159,7 @@ class ChatModelSummarizer(SteppedSummarizer):
         instruction = HumanMessage(prompts.instruction(request))
         return await caller.ask(
             [*last.messages, instruction],
-            partial(wrong_with, request=request, min_tokens=self.min_tokens),
+            partial(rejection_reason, request=request, min_tokens=self.min_tokens),
             most=request.accepted_up_to or request.limit,
             size=request.last_tokens + caller.size([instruction]),
             once=True,
@@ -239,7 +239,7 @@ class _Reading:
         Raises:
             SummarizerOverflow: the window is too small to read anything.
         """
-        limit = min(request.limit, summarizer._window // ANSWER_SHARE)
+        limit = min(request.limit, summarizer._window // ANSWER_DIVISOR)
         self.summarizer = summarizer
         self.request = replace(request, limit=limit)
         self.caller = caller
@@ -248,7 +248,7 @@ class _Reading:
             for entry in request.entries
         ]
         self._make_room()
-        if self._needs_brief_summary():
+        if self._fits_with_brief_summary():
             self.request = replace(self.request, summary_so_far=self.request.brief_summary)
             self._make_room()
 
@@ -268,7 +268,7 @@ class _Reading:
                 "with a larger window, or ask for a smaller summary"
             )
 
-    def _needs_brief_summary(self) -> bool:
+    def _fits_with_brief_summary(self) -> bool:
         """Tell whether the messages are read in fewer parts beside shorter notes so far."""
         request = self.request
         saved = request.count(request.summary_so_far) - request.count(request.brief_summary)
@@ -304,7 +304,7 @@ class _Reading:
             size = self.base + _total(self.parts)
             return await self._summary_of(_framed(self.parts), size)
         around_notes = self.request.count(prompts.framed("notes", "-", _LARGEST_LABEL)) + 1
-        noted, last = self._with_last(pieces, around_notes)
+        noted, last = self._split_off_last_piece(pieces, around_notes)
         room = self.room - _total(last)
         notes = await self._notes_on_each(noted, room, around_notes, is_all=not last)
         if last:
@@ -316,12 +316,12 @@ class _Reading:
         request = self.request
         return await self.caller.ask(
             self._prompt(material),
-            partial(wrong_with, request=request, min_tokens=self.summarizer.min_tokens),
+            partial(rejection_reason, request=request, min_tokens=self.summarizer.min_tokens),
             most=request.accepted_up_to or request.limit,
             size=size,
         )
 
-    def _with_last(
+    def _split_off_last_piece(
         self, pieces: list[list[Part]], around_notes: int
     ) -> tuple[list[list[Part]], list[Part]]:
         """Return the pieces to take notes on, and the one that is read together with these notes.
@@ -366,7 +366,7 @@ class _Reading:
             self.request, entries=list(entries.values()), summary_so_far="", kept=(), limit=limit
         )
         check = partial(
-            wrong_with,
+            rejection_reason,
             request=request,
             min_tokens=self.summarizer.min_tokens,
             leaving=_total(piece),

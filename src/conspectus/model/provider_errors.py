@@ -105,7 +105,7 @@ def is_overflow(error: BaseException, *holders: object) -> bool:
     return False
 
 
-def _may_be_overflow(report: _Report) -> bool:
+def _may_be_overflow(report: _ErrorFacts) -> bool:
     """Tell words about one request from those about a rate, which may be alike.
 
     "Too many tokens" in a minute is a rate limit, whatever its status, unless one request alone has
@@ -198,7 +198,7 @@ def _failure(
     return SummaryError(f"{name} failed ({description}); {remedy}")
 
 
-class _Report(NamedTuple):
+class _ErrorFacts(NamedTuple):
     """What an error says, in small letters."""
 
     status: int | None  # None for errors without one, and for 2xx, as a stream may begin well
@@ -206,7 +206,7 @@ class _Report(NamedTuple):
     words: str  # its message, its class names and its codes, with spaces for underscores
 
 
-def _reports(error: BaseException) -> Iterator[_Report]:
+def _reports(error: BaseException) -> Iterator[_ErrorFacts]:
     """Yield what an error says, and each of its causes."""
     cause: BaseException | None = error
     for _ in range(CAUSES):
@@ -214,7 +214,7 @@ def _reports(error: BaseException) -> Iterator[_Report]:
             return
         codes = [safe_text(getattr(cause, name, "")) for name in ("body", "type", "code")]
         names = " ".join([_class_names(cause), *codes]).lower()
-        yield _Report(
+        yield _ErrorFacts(
             status=_status(cause),
             names=names.replace("_", ""),
             words=f"{safe_text(cause).lower()} {names}".replace("_", " "),

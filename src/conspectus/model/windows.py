@@ -46,7 +46,7 @@ def input_limit_named(model: str, limits: Mapping[str, int]) -> int | None:
     return limits[best]
 
 
-def profile_of(model: str, provider: str = "") -> int | None:
+def input_limit_in_profile(model: str, provider: str = "") -> int | None:
     """Return the input limit in LangChain's profile of a model, in tokens; None without one.
 
     The provider may stand in front of the name, as in `openai:gpt-4o` or `openai/gpt-4o`.

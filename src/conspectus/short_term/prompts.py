@@ -15,7 +15,7 @@ from conspectus.core.policy import SLACK
 from conspectus.errors import InputError
 from conspectus.messages import is_summary_message
 from conspectus.model.answer_limits import answer_limit
-from conspectus.model.answers import ONE_IN, wrong_with
+from conspectus.model.answers import ONE_IN, rejection_reason
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import CallableSummarizer, readings
 from conspectus.model.calls import Caller
@@ -121,7 +121,9 @@ class PromptedSummarizer(CallableSummarizer):
             request.limit if request.accepted_up_to is None else request.accepted_up_to
         ) + SLACK
         leaving = sum(request.count(entry.reading) for entry in request.entries)
-        check = partial(wrong_with, request=request, min_tokens=min(FEWEST, leaving // ONE_IN))
+        check = partial(
+            rejection_reason, request=request, min_tokens=min(FEWEST, leaving // ONE_IN)
+        )
         summary = request.summary_so_far
         pieces = self._pieces(request, summary, leaving)
         for piece in pieces:

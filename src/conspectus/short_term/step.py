@@ -21,7 +21,7 @@ from conspectus.core.records import Chain, Record
 from conspectus.engine.engine import Engine, Surface
 from conspectus.engine.entry import carry_out_decision
 from conspectus.engine.history import HistoryContext, StateHoldsRecords
-from conspectus.engine.measuring import shared_out
+from conspectus.engine.measuring import share_out_count
 from conspectus.engine.planning import SUMMARY_FLOOR, Decision, measured_plan
 from conspectus.engine.settings import Settings
 from conspectus.engine.view import View, view_of
@@ -113,8 +113,8 @@ class Invocation:
         return replace(
             engine,
             joins_by_setting=False,  # messages are joined where the result is put together
-            frame=self._size_of(""),
-            surface=Surface(summary_size=self._size_of, sent=self._view_in_template),
+            empty_summary_tokens=self._size_of(""),
+            surface=Surface(summary_size=self._size_of, as_request=self._view_in_template),
         )
 
     async def summarise(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
@@ -125,9 +125,12 @@ class Invocation:
         if not has_gathered and self.meter.whole(sent) <= self.limit:
             return self.running, self.remaining
         history = HistoryContext(
-            self._engine(archive), self.scope, Window(self.limit), head=StateHoldsRecords(chain)
+            self._engine(archive),
+            self.scope,
+            Window(self.limit),
+            head_source=StateHoldsRecords(chain),
         )
-        view = shared_out(self._read_view(history, chain))
+        view = share_out_count(self._read_view(history, chain))
         ids = {item.key: item.entry.id for item in view.items if item.entry and not item.summary}
 
         def after(record: Record) -> RunningSummary | None:
@@ -149,7 +152,7 @@ class Invocation:
         Raises:
             StuckError: nothing makes the history fit, and `on_failure` is `"raise"`.
         """
-        frame = view.history.engine.frame
+        frame = view.history.engine.empty_summary_tokens
         summary_tokens = self.call.max_summary_tokens
         base = self.meter.base  # tokens of a list without messages
 

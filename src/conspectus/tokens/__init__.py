@@ -9,7 +9,7 @@ from conspectus.tokens.estimate import (
     estimate,
     family_of,
 )
-from conspectus.tokens.meter import Report, TokenCounter, TokenMeter, correction
+from conspectus.tokens.meter import TokenCounter, TokenMeter, UsageReport, correction
 
-__all__ = ["FAMILIES", "KNOWN", "Family", "Report", "TokenCounter", "TokenMeter"]
+__all__ = ["FAMILIES", "KNOWN", "Family", "TokenCounter", "TokenMeter", "UsageReport"]
 __all__ += ["MAY_BE_HIGH", "MAY_BE_LOW", "correction", "estimate", "family_of"]

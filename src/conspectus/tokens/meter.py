@@ -49,7 +49,7 @@ COUNTS_KEPT = 16_384  # Messages whose count by a caller's counter is remembered
 LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
 
 
-class Report(NamedTuple):
+class UsageReport(NamedTuple):
     """Reported input tokens of one request, beside the estimate for its messages alone."""
 
     estimated: int
@@ -58,7 +58,7 @@ class Report(NamedTuple):
 
 
 def correction(
-    reports: Sequence[Report],
+    reports: Sequence[UsageReport],
     overhead: int = 0,
     limit: int | None = None,
     *,
@@ -73,7 +73,7 @@ def correction(
     its thoughts alone.
 
     Example:
-        >>> correction([Report(1_000, 2_600), Report(3_000, 5_000)])
+        >>> correction([UsageReport(1_000, 2_600), UsageReport(3_000, 5_000)])
         1.2
     """
     usable = [
