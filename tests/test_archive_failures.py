@@ -209,6 +209,29 @@ def test_a_chain_with_a_gap_is_not_trusted():
     assert [record.id for record in Archive(store).chain(SCOPE)] == [first.id, second.id]
 
 
+@pytest.mark.parametrize(
+    ("version", "remedy"), [(1, "begin a new archive"), (99, "upgrade conspectus")]
+)
+def test_a_record_of_another_version_is_refused_by_its_name(version, remedy):
+    store = InMemoryStore()
+    entries = talk("one")
+    record = record_of(entries)
+    Archive(store).put(SCOPE, entries)
+    Archive(store).commit(SCOPE, record)
+    overwrite(store, "records", record.id, packed(record.to_json() | {"v": version}))
+    with pytest.raises(ArchiveError, match=f"format {version}.*{remedy}"):
+        Archive(store).chain(SCOPE)
+
+
+def test_a_store_that_cannot_be_swept_is_closed_again(tmp_path, monkeypatch):
+    closed: list[Tables] = []
+    monkeypatch.setattr(SqliteTables, "sweep", Mock(side_effect=ArchiveError("the disk is full")))
+    monkeypatch.setattr(SqliteTables, "close", lambda tables: closed.append(tables))
+    with pytest.raises(ArchiveError, match="the disk is full"):
+        Archive.open(tmp_path / "archive.db", ttl=60)
+    assert len(closed) == 1
+
+
 def test_a_file_of_a_newer_version_is_refused(tmp_path):
     path = tmp_path / "archive.db"
     Archive.open(path).close()

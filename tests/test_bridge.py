@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -234,9 +235,14 @@ def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none()
         for n in (1, 2)
     )
     sent = talk(40)
+    heard: list[str] = []
+    first_worker._engine = replace(
+        first_worker._engine, on_event=lambda event, _: heard.append(event)
+    )
     calls = overtake(first_worker, second_worker, sent, 1)
     result = first_worker.compact(sent, thread_id="t", force=True)
     assert len(calls) == 1
+    assert "failed" not in heard, "a lost race that ends well is no failure"
     assert (result.outcome, result.failed) == ("kept", None)
     assert "worker 2" in result.summary
     assert [record.summary for record in first_worker.archive.chain(SCOPE)] == [result.summary]

@@ -16,6 +16,7 @@ from opentelemetry.trace import StatusCode
 from compactor_support import FaultyStore, Scripted
 from conspectus import ChatModelSummarizer, Compactor, SummaryError, __version__
 from conspectus.observe import Event, listen, unlisten
+from conspectus.observe.logs import _money
 from graph_support import new_agent, new_middleware, thread_config, tool_steps, user_input
 from observe_support import (
     SECRET,
@@ -105,6 +106,14 @@ def test_a_compaction_says_one_line_that_a_person_wants_to_read(caplog):
     )
     [record] = caplog.records
     assert vars(record)["conspectus"] == {"event": "compacted"}
+
+
+@pytest.mark.parametrize(
+    ("money", "shown"),
+    [(5e-05, "$0.00005"), (0.0038, "$0.0038"), (1e-9, "$0.000001"), (2.5, "$2.50")],
+)
+def test_small_amounts_of_money_are_written_as_decimals(money, shown):
+    assert _money(Event(kind="compaction", money=money)) == shown
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,11 @@ class Archive:
         check_seconds(ttl, timeout)
         archive = cls(opened(where, ttl), ttl=ttl, timeout=timeout)
         if ttl is not None:
-            archive.backend.sweep()
+            try:
+                archive.backend.sweep()
+            except BaseException:
+                archive.close()
+                raise
         return archive
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from conspectus.archive.values import (
     ItemsByKind,
     Scope,
     ValueKind,
-    newer_format,
+    other_format,
     packed,
     parse_head,
     unpacked,
@@ -219,7 +219,7 @@ def _bodies(items: Iterable[Any]) -> dict[str, bytes]:
             continue
         version = item.value.get("v")
         if isinstance(version, int) and version > FORMAT:
-            raise newer_format(version)
+            raise other_format(version, FORMAT)
         try:
             bodies[item.key] = b64decode(item.value["z"], validate=True)
         except (KeyError, TypeError, ValueError):

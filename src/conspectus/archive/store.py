@@ -78,13 +78,17 @@ class ArchiveStore(ABC):
     ) -> str:
         """Store values and a new head: all of them, or none.
 
+        A store without transactions, such as `LangGraphStore`, writes the head last, so that a
+        write that breaks off leaves no new record in force.
+
         Args:
             scope: the history to which the values belong.
             items: the values by kind. A value replaces an earlier one with the same name.
             head: the id of the record in force from now on. An empty text sets the head to no
                 record; None does not change it.
             expected_head: the head that the caller knows; empty if it knows of none. If the scope
-                has another head, and that is not `head`, write nothing. None: write in any case.
+                has another head, and that is not `head`, write nothing. A head that is empty or has
+                expired is no other head. None: write in any case.
             durable: False if the values may be lost when the machine fails. They must not be lost
                 when only the process ends.
             renewed: names of records whose time to live begins again now.

@@ -345,13 +345,13 @@ def parse_record(record_id: str, body: bytes | None) -> Record | None:
     """Return the record in stored bytes; None if it is missing, damaged, or has another id.
 
     Raises:
-        ArchiveError: a newer version has written it.
+        ArchiveError: another version has written it.
     """
     try:
         data = unpacked(body or b"")
         version = data["v"]
-        if isinstance(version, int) and version > RECORD_FORMAT:
-            raise newer_format(version)
+        if isinstance(version, int) and version != RECORD_FORMAT:
+            raise other_format(version, RECORD_FORMAT)
         record = Record.from_json(data)
         return record if record.id == record_id else None
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -373,9 +373,16 @@ def parse_head(scope: Scope, body: bytes | None) -> str | None:
         ) from error
 
 
-def newer_format(version: int) -> ArchiveError:
-    """Return the error to raise for data that a newer version has written."""
+def other_format(version: int, known: int) -> ArchiveError:
+    """Return the error to raise for data that another version has written, in another format."""
+    if version > known:
+        remedy = "upgrade conspectus to read it"
+    else:
+        remedy = (
+            "a version from before the first release has written it, and no later one reads it; "
+            "begin a new archive, or read this one with the version that has written it"
+        )
     return ArchiveError(
-        f"the archive holds data of format {version}, and this version of Conspectus knows an "
-        "earlier one; upgrade conspectus to read it"
+        f"the archive holds data of format {version}, and this version of Conspectus reads format "
+        f"{known}; {remedy}"
     )

@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 from conspectus.core.items import Size
 
 T = TypeVar("T")
-FORMAT = 1  # Version of the plain form; a reader refuses a newer one
+FORMAT = 2
+"""The version of the plain form. A reader refuses any other version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The story of one call: from the messages of a caller to the record in force.
 
-`compact` decides, `carry_out` does what was decided and reports it, and `put_in_force` is the part
-of that which changes the history: at its very end, so that a failure before leaves all as it was.
+`compact` decides. `carry_out` does what was decided, and reports how it ended. `put_in_force`
+changes the history: at its very end, so that a failure before leaves the history as it was.
 """
 
 from __future__ import annotations
@@ -13,36 +13,39 @@ from typing import NamedTuple
 from conspectus.core.plans import Compact
 from conspectus.core.records import Record
 from conspectus.engine.approval import ask_for_approval
+from conspectus.engine.attempts import Attempts, attach_attempts, attempts_of
 from conspectus.engine.branches import load_view, settle_branch
 from conspectus.engine.fitting import check_budget, fit_record
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copy_for_hook
 from conspectus.engine.leaving import Leaving, gather_leaving
 from conspectus.engine.measuring import correct_sizes
 from conspectus.engine.planning import CompactionRequest, Decide, Decision, decide
 from conspectus.engine.quiet import remember_if_quiet
 from conspectus.engine.reporting import (
+    forget_failure,
+    remember_failure,
     report_compacted,
     report_failure,
     report_overtaken,
+    report_swapped_in,
     report_unchanged,
 )
 from conspectus.engine.result import CompactionResult
-from conspectus.engine.summary import Attempts, attach_attempts, find_or_write
+from conspectus.engine.summary import find_or_write
 from conspectus.engine.view import View
 from conspectus.errors import ArchiveOvertaken, ConspectusError
 from conspectus.messages import Message
-from conspectus.observe import emit, observing
+from conspectus.observe import observing
 from conspectus.observe.observation import Observation
 
-MOST_READS = 4
-"""How often a history is read that other workers compact meanwhile."""
+MOST_TRIES = 4
+"""Tries of one call, each of which another worker may overtake."""
 
 
 async def compact(
     history: HistoryContext,
-    messages: Sequence[Message],
+    entries: Sequence[Message],
     request: CompactionRequest,
     decide_with: Decide = decide,
 ) -> CompactionResult:
@@ -52,28 +55,31 @@ async def compact(
         ArchiveError: the archive cannot be read.
         ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
     """
-    for _ in range(MOST_READS):
-        view = correct_sizes(await load_view(history, messages))
+    for _ in range(MOST_TRIES):
+        view = correct_sizes(await load_view(history, entries))
         view = await settle_branch(view)  # the store names the records of this history from now on
         decision = await decide_with(view, request.unless_done(view))
         if not isinstance(decision.plan, Compact):
             result = report_unchanged(decision.view, decision.plan)
-            remember_if_quiet(view, decision.plan, result)  # by the estimate, as the short way goes
+            # `decision.view` has a caller's count shared out among its messages. What is remembered
+            # is the view as it was read, because the short way goes by the estimate.
+            remember_if_quiet(view, decision.plan, result)
             return replace(result, cost=request.spent)
         try:
             result = await carry_out(decision, request.focus)
             return replace(result, cost=request.spent + result.cost)
         except ArchiveOvertaken as error:
             request = request.for_retry(view, error)
-    view = correct_sizes(await load_view(history, messages))
-    return report_overtaken(view, request.overtaken, request.spent)
+    view = correct_sizes(await load_view(history, entries))
+    return await report_overtaken(view, request.overtaken, request.spent)
 
 
 async def carry_out(decision: Decision, focus: str = "") -> CompactionResult:
     """Put a decision in force and report it, or why the history stays as it was.
 
     Raises:
-        ArchiveOvertaken: another worker has put its own record in force; with what was spent.
+        ArchiveOvertaken: another worker has put its own record in force; `attempts_of` says what
+            was spent.
         ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
     """
     leaving: Leaving | None = None
@@ -82,10 +88,15 @@ async def carry_out(decision: Decision, focus: str = "") -> CompactionResult:
             leaving = await gather_leaving(decision, focus)
             await _notify_start(leaving)
             committed = await put_in_force(leaving)
+        except ArchiveOvertaken as error:
+            observation.add(tries_failed=len(attempts_of(error).failures))
+            raise  # `compact` begins again
         except ConspectusError as error:
+            await remember_failure(decision.view, error)
             return await report_failure(decision, leaving, error, observation)
         result = await report_compacted(leaving, *committed, observation)
-    await _end_earlier_failure(decision)
+    report_swapped_in(decision)
+    await forget_failure(decision.view.history)
     return result
 
 
@@ -134,11 +145,11 @@ async def commit(leaving: Leaving, record: Record) -> None:
         await view.history.store.commit(view.chain, record, expected_head=view.stored_head)
 
 
-# What is told of it on the way
+# What listeners and hooks hear of it on the way
 
 
 def _observing_compaction(decision: Decision) -> Observation:
-    """Return the event of a compaction, which begins and ends with it."""
+    """Observe a compaction: its event begins and ends with the `with` block."""
     plan = decision.plan
     assert isinstance(plan, Compact), "a history that is kept needs nothing"
     history = decision.view.history
@@ -185,15 +196,3 @@ def _event_of(leaving: Leaving) -> SummarizationEvent:
         agent_name=leaving.engine.surface.agent_name,
         runtime=leaving.engine.surface.runtime,
     )
-
-
-async def _end_earlier_failure(decision: Decision) -> None:
-    """Report a draft that was swapped in, and forget an earlier failure, which is over."""
-    history = decision.view.history
-    draft = decision.draft
-    if draft is not None:
-        facts = {"waited": decision.waited, "messages": len(draft.read)}
-        emit("preparation", history.scope, name="swapped_in", **facts)
-    if history.memory.latest_failure is not None:
-        await history.store.note_failure(SUMMARY_FAILED, None)
-    history.memory.latest_failure = None

@@ -1,6 +1,6 @@
 """The way in for every surface: the short way where nothing is due, else the story of `compaction`.
 
-What computes for long runs beside an event loop, so that the loop is never held.
+Work that computes for long runs in a worker thread, so that it never holds an event loop.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from conspectus.bridge import run_in_worker
 from conspectus.core.plans import Compact
+from conspectus.engine.attempts import attempts_of
 from conspectus.engine.background import decide_with_drafts
 from conspectus.engine.compaction import carry_out, compact
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.planning import CompactionRequest, Decision, decide, spent_before
+from conspectus.engine.planning import CompactionRequest, Decision, decide
 from conspectus.engine.quiet import reuse_result
 from conspectus.engine.reporting import report_overtaken, report_unchanged
 from conspectus.engine.result import CompactionResult
@@ -59,6 +60,6 @@ async def carry_out_decision(decision: Decision) -> CompactionResult:
         try:
             return await carry_out(decision)
         except ArchiveOvertaken as error:
-            return report_overtaken(decision.view, error, spent_before(error))
+            return await report_overtaken(decision.view, error, attempts_of(error).spent)
 
     return await run_in_worker(carry_out_once())

@@ -185,7 +185,7 @@ def _record_index_by_place(entries: Sequence[Message], chain: Chain) -> dict[int
 
 
 def _first_answer(entries: Sequence[Message]) -> int:
-    """Return the place of the agent's first message, or of a tool's; their record_index without one."""
+    """Return the place of the first message of the agent or a tool; the end if there is none."""
     answers = (at for at, entry in enumerate(entries) if entry.role in ("assistant", "tool"))
     return next(answers, len(entries))
 

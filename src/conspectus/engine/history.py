@@ -136,7 +136,9 @@ class HistoryContext:
         archive = self.engine.archive
         if archive is None:
             owner = id(self.engine.memories)
-            return UnarchivedHistory(self.memory, owner, self.head_source.in_state, self.checkpointed)
+            return UnarchivedHistory(
+                self.memory, owner, self.head_source.in_state, self.checkpointed
+            )
         return ArchivedHistory(archive, self.scope, self.head_source.in_state, self.label_of_record)
 
     async def in_force(self) -> InForce:

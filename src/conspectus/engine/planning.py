@@ -11,7 +11,7 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.items import Size
@@ -19,6 +19,7 @@ from conspectus.core.plan import BELOW, STUCK, PastSizes, PlanOptions, divide_si
 from conspectus.core.plans import Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
 from conspectus.core.records import Chain, Cost, Draft
+from conspectus.engine.attempts import attempts_of
 from conspectus.engine.engine import Engine
 from conspectus.engine.history import PREPARE_FROM
 from conspectus.engine.history_store import PREPARATION_FAILED, SUMMARY_FAILED
@@ -52,25 +53,19 @@ class CompactionRequest:
     force: bool = False  # compact although nothing asks for it
     focus: str = ""  # the subject to keep above all, in plain words
     spent: Cost = field(default_factory=Cost)  # by the tries before this one
-    chain_before: Chain | None = None  # what was in force at the first try; None in the first
+    chain_before: Chain | None = None  # the records of the history at the first try; None in it
     overtaken: ArchiveOvertaken | None = None  # why there is another try
 
     def for_retry(self, view: View, error: ArchiveOvertaken) -> CompactionRequest:
         """Return the request after another worker was first with the history of a view."""
         chain_before = view.chain if self.chain_before is None else self.chain_before
-        spent = self.spent + spent_before(error)
+        spent = self.spent + attempts_of(error).spent
         return replace(self, spent=spent, chain_before=chain_before, overtaken=error)
 
     def unless_done(self, view: View) -> CompactionRequest:
-        """Return the request for a view: another worker may have done what was forced."""
+        """Return the request without `force` if another worker has compacted the history since."""
         is_done = self.chain_before is not None and view.chain != self.chain_before
         return replace(self, force=False) if is_done else self
-
-
-def spent_before(error: ArchiveOvertaken) -> Cost:
-    """Return what a compaction had cost before another worker was first."""
-    cost: Any = getattr(error, "cost", None)
-    return cost if isinstance(cost, Cost) else Cost()
 
 
 @dataclass(frozen=True, slots=True)

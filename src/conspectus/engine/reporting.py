@@ -9,6 +9,7 @@ from conspectus.core.plans import Compact, Keep, Stuck
 from conspectus.core.policy import size_has_grown
 from conspectus.core.records import Cost, Record
 from conspectus.engine.approval import SummaryRefused
+from conspectus.engine.attempts import Attempts, attempts_of
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.leaving import Leaving
@@ -16,7 +17,6 @@ from conspectus.engine.measuring import correct_sizes
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.planning import Decision
 from conspectus.engine.result import CompactionResult, Failure, Outcome
-from conspectus.engine.summary import Attempts, attempts_of
 from conspectus.engine.view import View, view_of
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError
 from conspectus.messages import Source, read_messages
@@ -74,14 +74,19 @@ def report_unchanged(view: View, plan: Keep | Stuck) -> CompactionResult:
     return _make_result(view, "kept", plan.reason, preparing=plan.preparing)
 
 
-def report_overtaken(view: View, error: ArchiveOvertaken | None, spent: Cost) -> CompactionResult:
-    """Report that another worker was first, and what was spent in vain.
+async def report_overtaken(
+    view: View, error: ArchiveOvertaken | None, spent: Cost
+) -> CompactionResult:
+    """Report that another worker was first at each try, and what was spent in vain.
 
     Raises:
-        ArchiveOvertaken: with `on_failure="raise"`.
+        ArchiveOvertaken: with `on_failure="raise"`; its `cost` is what was spent.
     """
     assert error is not None, "nobody was first"
-    if view.history.engine.settings.on_failure == "raise":
+    engine = view.history.engine
+    await engine.notify(view.history.scope, "failed", reason=str(error))
+    if engine.settings.on_failure == "raise":
+        error.cost = spent
         raise error
     return _make_result(view, _outcome_of(view), str(error), failed="archive", cost=spent)
 
@@ -107,7 +112,7 @@ def _outcome_of(view: View) -> Outcome:
 async def report_failure(
     decision: Decision, leaving: Leaving | None, error: ConspectusError, observation: Observation
 ) -> CompactionResult:
-    """Report a compaction that failed, and note it for all processes if its summary failed.
+    """Report a compaction that failed: to listeners, and as a result.
 
     Args:
         decision: the decision that was to be put in force.
@@ -116,7 +121,7 @@ async def report_failure(
         observation: the event of the compaction.
 
     Raises:
-        ConspectusError: the error, if another worker was first, or `on_failure` is `"raise"`.
+        ConspectusError: the error, if `on_failure` is `"raise"` and no person has refused.
     """
     view = decision.view
     engine = view.history.engine
@@ -126,26 +131,20 @@ async def report_failure(
     reason = str(error)
     failures: list[str] = []
     redaction = None if leaving is None else leaving.redaction
-    if cause != "redaction":  # those are our words, and a redactor may hang
+    # The error of a redactor quotes no message, and the redactor, which has failed, might hang.
+    if cause != "redaction":
         texts = [reason, fields["error_message"], *attempts.failures]
         reason, fields["error_message"], *failures = await engine.redacted(texts, redaction)
     if view.history.exceeds_window(view.size):
         budget = view.history.budget or 0
         reason += f"; the history takes {view.size.tokens:,} of {budget:,} tokens"
-    if cause != "archive":
-        await _remember_failure(view, error)
     was_refused = isinstance(error, SummaryRefused)
     observation.add(tries_failed=len(attempts.failures))
     if was_refused:
         observation.add(outcome="refused")
-    elif isinstance(error, ArchiveOvertaken):
-        observation.add(outcome="overtaken")
     else:
         observation.add(outcome="failed", failure=error.failure, **fields)
     await engine.notify(view.history.scope, "failed", redaction, is_clean=True, reason=reason)
-    if isinstance(error, ArchiveOvertaken):
-        error.cost = attempts.spent
-        raise error
     if engine.settings.on_failure == "raise" and not was_refused:
         raise error
     assert isinstance(decision.plan, Compact)
@@ -167,8 +166,13 @@ def _cause_of(error: ConspectusError) -> Failure:
     return "redaction" if error.failure == "redaction" else "summary"
 
 
-async def _remember_failure(view: View, error: ConspectusError) -> None:
-    """Remember a summary that failed or was refused, here and for other processes."""
+async def remember_failure(view: View, error: ConspectusError) -> None:
+    """Remember a summary that failed or was refused, here and for other processes.
+
+    A failure of the archive is not remembered: the next step tries again.
+    """
+    if _cause_of(error) == "archive":
+        return
     history = view.history
     size = view.size
     over = history.exceeds_window(size)
@@ -182,6 +186,13 @@ async def _remember_failure(view: View, error: ConspectusError) -> None:
     failure = FailedSummary(view.head_id, trigger_size, size, over, times)
     history.memory.latest_failure = failure
     await history.store.note_failure(SUMMARY_FAILED, failure)
+
+
+async def forget_failure(history: HistoryContext) -> None:
+    """Forget an earlier failure, here and for other processes: a compaction has succeeded."""
+    if history.memory.latest_failure is not None:
+        await history.store.note_failure(SUMMARY_FAILED, None)
+    history.memory.latest_failure = None
 
 
 # A compaction that is in force
@@ -261,3 +272,11 @@ def _log_too_tight(history: HistoryContext, plan: Compact) -> None:
     if plan.tight and setting not in reported:
         reported.add(setting)
         log("too_tight", "%s", plan.tight)
+
+
+def report_swapped_in(decision: Decision) -> None:
+    """Tell listeners that a draft of the background is in force, if one is."""
+    if decision.draft is not None:
+        facts = {"waited": decision.waited, "messages": len(decision.draft.read)}
+        scope = decision.view.history.scope
+        emit("preparation", scope, name="swapped_in", **facts)

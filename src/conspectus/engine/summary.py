@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from conspectus.core.items import Size
 from conspectus.core.plan import divide_size
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
+from conspectus.engine.attempts import Attempts, attach_attempts, attempts_of, name_cost
 from conspectus.engine.cached_request import after_last_request
 from conspectus.engine.draft_lock import draft_lock
 from conspectus.engine.leaving import DAMAGED_NOTES, Leaving
@@ -29,7 +29,6 @@ from conspectus.engine.summary_notes import (
     shorten_draft,
 )
 from conspectus.errors import (
-    ConspectusError,
     RedactionError,
     SummarizerTimeout,
     SummaryError,
@@ -49,46 +48,12 @@ summariser is not tried again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Attempts:
-    """What was tried for a summary."""
-
-    spent: Cost = field(default_factory=Cost)  # by all tries, those that failed too
-    failures: tuple[str, ...] = ()  # tries that failed, one sentence each
-
-    def with_cost(self, cost: Cost) -> Attempts:
-        """Return these with what one more try has cost."""
-        return replace(self, spent=self.spent + cost)
-
-    def with_failure(self, by: str, error: SummaryError) -> Attempts:
-        """Return these with a try of a summariser that failed."""
-        reason = str(error)
-        failure = reason if f"{by} " in reason else f"{by}: {reason}"
-        cost: Any = getattr(error, "cost", Cost())
-        return Attempts(self.spent + _named_cost(by, cost), (*self.failures, failure))
-
-
-@dataclass(frozen=True, slots=True)
 class WrittenDraft:
     """A draft that has passed its checks."""
 
     draft: Draft
     attempts: Attempts = field(default_factory=Attempts)
     found: bool = False  # it was there already, so a person may have read it
-
-
-@contextmanager
-def attach_attempts(attempts: Attempts) -> Iterator[None]:
-    """Have an error that is raised in here say what was spent and tried before it."""
-    try:
-        yield
-    except ConspectusError as error:
-        error.attempts = attempts
-        raise
-
-
-def attempts_of(error: ConspectusError) -> Attempts:
-    """Return what had been spent and tried before an error."""
-    return error.attempts if isinstance(error.attempts, Attempts) else Attempts()
 
 
 async def find_or_write(leaving: Leaving) -> WrittenDraft:
@@ -343,7 +308,7 @@ async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Dra
         if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
             raise
         raise SummaryError(f"{by} failed: {type(error).__name__}: {safe_text(error)}") from error
-    cost = _named_cost(by, answer.cost)
+    cost = name_cost(by, answer.cost)
     with attach_attempts(Attempts(cost)):  # the call is paid for, whatever is left of its answer
         text = await leaving.clean(answer.text)
     draft = Draft(text, by, answer.read, cost, request_kind=answer.request_kind, cut=answer.cut)
@@ -362,7 +327,7 @@ async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: floa
                 observation.add(outcome="rejected")
                 raise SummaryError(f"{by} must answer with a Summary, not with {answer!r:.200}")
             if answer.cost.calls:
-                spent = _named_cost(by, answer.cost)
+                spent = name_cost(by, answer.cost)
             return answer
         except StepTimeout as error:
             observation.add(outcome="timeout")
@@ -372,8 +337,3 @@ async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: floa
             # The calls of a summariser of ours that it uses have events of their own.
             cost = Cost() if observation.spent.calls else spent
             observation.add(cost=cost, name=", ".join(spent.models) or by)
-
-
-def _named_cost(by: str, cost: Cost) -> Cost:
-    """Name the summariser in a cost that names no model."""
-    return cost.asked_of(by) if cost.calls and not cost.models else cost

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 from conspectus.observe.event import Event
@@ -125,7 +126,9 @@ def _money(event: Event) -> str:
         return "price unknown"
     if amount >= 1 or amount == 0:
         return f"${amount:.2f}"
-    return f"${max(amount, SMALLEST_AMOUNT):.2g}"
+    amount = max(amount, SMALLEST_AMOUNT)
+    decimals = 1 - math.floor(math.log10(amount))  # two digits that say something
+    return "$" + f"{amount:.{decimals}f}".rstrip("0")
 
 
 def _on_one_line(record: logging.LogRecord) -> bool:
