@@ -374,7 +374,7 @@ def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store,
     state_messages = bench.say(QUESTION, mode)
     assert state_messages[-1].text == "Done."
     assert 1 <= count_refused() <= TRIES  # the provider refuses it, and the steps are few
-    if not store:  # what was truncated is in a file before the agent can ask for it
+    if not store:  # what was clipped is in a file before the agent can ask for it
         [grep_results] = [
             message.text
             for message in state_messages

@@ -1,4 +1,4 @@
-"""The guard: what is really sent fits its window; what was refused is rescued, giants truncated."""
+"""The guard: what is really sent fits its window; what was refused is rescued, giants clipped."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""Messages: read in every form, remembered, named, written and read back, truncated, framed."""
+"""Messages: read in every form, remembered, named, written and read back, clipped, framed."""
 
 import tracemalloc
 from dataclasses import dataclass

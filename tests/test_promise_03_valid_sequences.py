@@ -190,7 +190,7 @@ class ValidSequences:
         summaries, said_messages, clips = look.parts
         assert len(summaries) <= 1
         unanswered_elsewhere = counted(unanswered(look.whole)) - counted(said_messages)
-        # Once the agent has spoken again, such a call may be truncated, to make room.
+        # Once the agent has spoken again, such a call may be clipped, to make room.
         spoke = [plain(m) for m in look.whole if role_of(m) == "assistant"]
         assert not spoke or not unanswered_elsewhere[spoke[-1]], (
             "a call that may yet be carried out is clipped"

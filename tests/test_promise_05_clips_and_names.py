@@ -146,7 +146,7 @@ class KeptIsUntouched:
         originals = [m for m in look.not_shown if reachable[plain(m)]]
         for clip in clips:
             cites = POINTER.findall(plain(clip))
-            assert cites, "truncated without saying so"
+            assert cites, "clipped without saying so"
             same_role = [m for m in originals if role_of(m) == role_of(clip)]
             assert same_role, "a clip of nothing that was said"
 
@@ -171,7 +171,7 @@ class KeptIsUntouchedAgent(KeptIsUntouched, AgentWorld):
     def clips_lead_back(self, look: Look, clips: list[object]) -> None:
         archived_by_id = {m.id: m for m in look.archived_originals or []}
         for clip in clips:
-            assert POINTER.findall(plain(clip)), "truncated without saying so"
+            assert POINTER.findall(plain(clip)), "clipped without saying so"
             original = archived_by_id[clip.id]  # type: ignore[attr-defined]
             assert plain(original) in {plain(m) for m in look.whole}
 

@@ -104,7 +104,7 @@ def archived_texts(compactor: Compactor) -> list[str]:
 
 
 def with_a_clip(form: str) -> list[Any]:
-    """A call with a giant result, which is truncated."""
+    """A call with a giant result, which is clipped."""
     return [
         message_of(form, "user", "Run it", "h1"),
         *call_and_answer(form, "c1", LOG),

@@ -140,12 +140,12 @@ def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back
     for n in range(8):
         looked += [user("Look."), assistant("", (f"c{n}", "a table"))]
         looked += [tool_result(f"c{n}", f"row {n} of it\n" * 350), assistant("I see.")]
-    truncated = compacted(looked, compactor)
-    assert truncated.clipped
-    assert not truncated.record.covers
+    clipping = compacted(looked, compactor)
+    assert clipping.clipped
+    assert not clipping.record.covers
     compacted([*looked, *talk(8, 5)], compactor, force=True)
     returned = compacted([*looked, *talk(4, 9)], compactor, force=True)
-    assert returned.record.parent == truncated.record_id
+    assert returned.record.parent == clipping.record_id
     assert "question 4 about part_4" in returned.summary
 
 

@@ -96,7 +96,7 @@ def test_the_notes_so_far_lose_what_a_later_message_tells():
 LINES = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
 
 
-def test_a_truncated_message_stays_as_it_was_and_its_archived_original_holds_no_secret():
+def test_a_clipped_message_stays_as_it_was_and_its_archived_original_holds_no_secret():
     messages: list[BaseMessage] = [
         HumanMessage("Go on.", id="u"),
         AIMessage("", tool_calls=[{"name": "run", "id": "c", "args": {}}], id="a"),

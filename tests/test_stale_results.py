@@ -1,4 +1,4 @@
-"""Stale results of tools are truncated first; stale thoughts are not sent."""
+"""Stale results of tools are clipped first; stale thoughts are not sent."""
 
 import hashlib
 import json
@@ -39,8 +39,8 @@ def writer() -> ScriptedChatModel:
     return ScriptedChatModel(answers=lambda messages: "## Found and decided\n- all is fine")
 
 
-def truncated_results(messages: Sequence[BaseMessage]) -> list[str]:
-    """Names of the results that are truncated."""
+def clipped_results(messages: Sequence[BaseMessage]) -> list[str]:
+    """Names of the results that are clipped."""
     results = [message for message in messages if isinstance(message, ToolMessage)]
     return [message.tool_call_id for message in results if "archived" in str(message.content)]
 
@@ -63,7 +63,7 @@ def test_old_results_are_shown_short_and_no_model_is_asked(on_loop, guarded):
     assert records
     assert all(not record.covers and record.clips for record in records)
     assert summarizer.calls == []
-    truncated_ids = truncated_results(messages)
+    truncated_ids = clipped_results(messages)
     assert truncated_ids
     assert truncated_ids == [f"c{n}" for n in range(len(truncated_ids))]
     assert len(truncated_ids) <= 6, "the newest stay"

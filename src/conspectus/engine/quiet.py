@@ -62,7 +62,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         result=replace(result, messages=list(result.messages)),
         sizes=[item.tokens for item in estimated.items],
         reports=None if view.foreign else estimated.reports,
-        characters=sum(entry.size for entry in view.entries),
+        characters=sum(entry.cache_weight for entry in view.entries),
         joins=view.joins_user_messages,
         last_role=view.entries[-1].role if view.entries else None,
         tokens_by_caller=view.size.tokens if history.engine.meter.counts_lists else None,
@@ -159,7 +159,7 @@ def _extend(
         result=replace(before.result, messages=view, kept=before.result.kept + len(later)),
         sizes=sizes,
         reports=_extended_reports(before, sources, sizes),
-        characters=before.characters + sum(entry.size for entry in later),
+        characters=before.characters + sum(entry.cache_weight for entry in later),
         last_role=later[-1].role if later else before.last_role,
         tokens_by_caller=before.tokens_by_caller if nothing_new else None,
     )

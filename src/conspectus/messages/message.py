@@ -97,7 +97,7 @@ class Remembered:
     copy: Any = None  # of what the message held, to compare it with; None if that cannot be copied
     data: Any = None  # what it holds as JSON data, where that is all of it
     stem: str = ""
-    size: int = 0  # characters that it counts for while it is remembered; known with the stem
+    cache_weight: int = 0  # characters that it counts for in a cache; known with the stem
     reading: str = ""
     by_host: tuple[bool, object] | None = None
     topics: tuple[tuple[str, ...], object] | None = None
@@ -185,18 +185,18 @@ class Message:
     def stem(self) -> str:
         """The part of its key that does not depend on the messages before it."""
         if not self.remembered.stem:
-            self._measure()
+            self._derive_stem_and_weight()
         return self.remembered.stem
 
     @property
-    def size(self) -> int:
-        """The characters that it counts for while it is remembered."""
-        if not self.remembered.size:
-            self._measure()
-        return self.remembered.size
+    def cache_weight(self) -> int:
+        """The characters that the message counts for in a cache."""
+        if not self.remembered.cache_weight:
+            self._derive_stem_and_weight()
+        return self.remembered.cache_weight
 
-    def _measure(self) -> None:
-        """Derive the stem and the size."""
+    def _derive_stem_and_weight(self) -> None:
+        """Derive the stem and the weight in a cache."""
         data = self.remembered.data or tagged(fields_of(self.source), [])
         if self.given_id is not None and data.get("id") != self.given_id:
             data = {**data, "id": self.given_id}  # a UUID, or a number, comes back as a text
@@ -204,7 +204,7 @@ class Message:
         digest = hashlib.sha256(text.encode()).hexdigest()
         # Without an id, a dash and a number follow in the key, of which none is longer.
         self.remembered.stem = digest[: 28 if self.given_id is None else 32]
-        self.remembered.size = MESSAGE_OVERHEAD + len(text)
+        self.remembered.cache_weight = MESSAGE_OVERHEAD + len(text)
 
 
 def message_of(entry: Message) -> BaseMessage:

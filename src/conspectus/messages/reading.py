@@ -141,7 +141,7 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     assign_keys(result)
     if thread is not None:
         dicts = [message for message in result if type(message.source) is dict]
-        size = sum(message.size for message in dicts)
+        size = sum(message.cache_weight for message in dicts)
         _of_dicts.put(thread, (size, dicts))
     return result
 
