@@ -211,7 +211,9 @@ def _words(source: Source) -> str | list[Any]:
 
 def _is_call_or_result(block: Any) -> bool:
     block_kind = kind_of(unwrap_block(block)) if isinstance(block, Mapping) else OPAQUE
-    return bool(block_kind.short and (block_kind.asks or block_kind.answers))
+    return bool(
+        block_kind.shortenable and (block_kind.call_id_paths or block_kind.answered_id_paths)
+    )
 
 
 def _spoken(entry: Message, content: Any, common_fields: dict[str, Any]) -> BaseMessage:

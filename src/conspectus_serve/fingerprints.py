@@ -349,7 +349,9 @@ def _repeated_calls(message: Mapping[str, Any]) -> list[Any]:
     listed_calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
     listed_ids = [call.get("id") for call in listed_calls]
     blocks = blocks_of(message)
-    block_ids = list(filter(None, (first_id(block, kind_of(block).asks) for block in blocks)))
+    block_ids = list(
+        filter(None, (first_id(block, kind_of(block).call_id_paths) for block in blocks))
+    )
     if len(set(listed_ids)) == len(listed_ids) and len(set(block_ids)) == len(block_ids):
         return []
     return [*listed_calls, *blocks]

@@ -29,51 +29,51 @@ from conspectus._langchain import is_message
 UNTYPED = tuple("inline_data inlineData file_data fileData document image video audio".split())
 """Google's and Bedrock's media have no `type`: one of these keys, which holds a mapping."""
 
-How = Literal["text", "json", "object", "strings", "content"]
+ShorteningMode = Literal["text", "json", "object", "strings", "content"]
 """How a field is shortened: as text; as JSON in a string; as an object, by its long values or at
 last as a whole; as a list or object, by its long strings; as content, block by block."""
 
 MediaKind = Literal["image", "pdf", "audio", "video", "text", "file", "sealed"]
 """What media are; `sealed` is text that only its provider can read."""
 
-Names = tuple[str, ...]
-Short = tuple[tuple[str, How], ...]
+Paths = tuple[str, ...]
+Shortenable = tuple[tuple[str, ShorteningMode], ...]
 
 
 USUAL_TEXT = ("text",)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class BlockKind:
     """One kind of block: a row of the table.
 
     A path is names of fields with dots between them. Of several, the first that has a value counts.
 
     Attributes:
-        says: paths to what it says, texts or blocks. Default: `text`, and of an answer `content` or
-            `output`, or else all its fields.
-        also: paths to what is said beside it, such as a title; all of them count.
+        text_paths: paths to what the block says, texts or blocks. Default: `text`, and of an answer
+            `content` or `output`, or else all its fields.
+        extra_text_paths: paths to what is said beside that, such as a title; all of them count.
         media: what its media are, unless their bytes or type tell more. Set it for a block that may
             hold bytes or a link and no text. From a user, a description may take its place.
-        asks: paths to the id of the call that it makes.
-        answers: paths to the id of the call that it answers.
-        needs: paths to the id of a call that must stand before it.
+        call_id_paths: paths to the id of the call that the block makes.
+        answered_id_paths: paths to the id of the call that it answers.
+        needed_id_paths: paths to the id of a call that must stand before it.
         args: the field with the arguments of its call. Default: all that is neither id nor status.
-        short: paths to what may be shortened, and how; the rest stays as it is.
-        inside: the field that holds the block proper, as Bedrock and LangChain wrap some.
+        shortenable: paths to what may be shortened, and how; the rest stays as it is.
+        wrapped_in: the field that holds the block proper, as Bedrock and LangChain wrap some.
         item_author: who wrote it, if it is an item of OpenAI's Responses, which stands beside
             messages.
     """
 
-    says: Names = USUAL_TEXT
-    also: Names = ()
+    text_paths: Paths = USUAL_TEXT
+    extra_text_paths: Paths = ()
     media: MediaKind | None = None
-    asks: Names = ()
-    answers: Names = ()
-    needs: Names = ()
+    call_id_paths: Paths = ()
+    answered_id_paths: Paths = ()
+    needed_id_paths: Paths = ()
     args: str = ""
-    short: Short = ()
-    inside: str = ""
+    shortenable: Shortenable = ()
+    wrapped_in: str = ""
     item_author: Literal["model", "client"] | None = None
 
 
@@ -83,15 +83,15 @@ CALLER = ("caller.tool_id", "caller.caller_id")
 EXTRA_CALLER = tuple(f"extras.{path}" for path in CALLER)
 TOOL_USE = ("tool_use_id", "tool_call_id", "toolUseId")
 
-ARGS: Short = (("args", "object"), ("extras.arguments", "json"))
-ARGUMENTS: Short = (("arguments", "json"),)
-OUTPUT: Short = (("output", "content"),)
-CONTENT: Short = (("content", "content"),)
-INPUT: Short = (("input", "object"), ("partial_json", "json"))
-TEXT: Short = (("text", "text"),)
-RESOURCE: Short = (("resource.text", "text"),)
+ARGS: Shortenable = (("args", "object"), ("extras.arguments", "json"))
+ARGUMENTS: Shortenable = (("arguments", "json"),)
+OUTPUT: Shortenable = (("output", "content"),)
+CONTENT: Shortenable = (("content", "content"),)
+INPUT: Shortenable = (("input", "object"), ("partial_json", "json"))
+TEXT: Shortenable = (("text", "text"),)
+RESOURCE: Shortenable = (("resource.text", "text"),)
 
-CALLS: Short = (
+CALLS: Shortenable = (
     ("function.arguments", "json"),
     ("custom.input", "text"),
     *ARGUMENTS,
@@ -100,90 +100,118 @@ CALLS: Short = (
 )
 """Fields of a call beside the content, as OpenAI and LangChain write it, that may be shortened."""
 
-_call = partial(Kind, asks=("call_id", "id"), item_author="model")  # in OpenAI's Responses
-_output = partial(Kind, answers=("call_id",), item_author="client")
-_sealed = Kind(media="sealed")
+# Items of OpenAI's Responses
+_call = partial(BlockKind, call_id_paths=("call_id", "id"), item_author="model")
+_output = partial(BlockKind, answered_id_paths=("call_id",), item_author="client")
+_sealed = BlockKind(media="sealed")
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, BlockKind] = {
     # Text
-    **dict.fromkeys(("text", "input_text", "output_text"), Kind(short=TEXT)),
-    "text-plain": Kind(also=("title", "context"), short=TEXT),
-    "search_result": Kind(says=("content",), also=("title", "source"), short=CONTENT),
-    "json": Kind(short=(("json", "object"),)),
+    **dict.fromkeys(("text", "input_text", "output_text"), BlockKind(shortenable=TEXT)),
+    "text-plain": BlockKind(extra_text_paths=("title", "context"), shortenable=TEXT),
+    "search_result": BlockKind(
+        text_paths=("content",), extra_text_paths=("title", "source"), shortenable=CONTENT
+    ),
+    "json": BlockKind(shortenable=(("json", "object"),)),
     # Images, documents, recordings
     **dict.fromkeys(
-        ("image", "image_url", "input_image", "computer_screenshot"), Kind(media="image")
+        ("image", "image_url", "input_image", "computer_screenshot"), BlockKind(media="image")
     ),
-    **dict.fromkeys(("audio", "input_audio", "audio_url"), Kind(media="audio")),
-    **dict.fromkeys(("video", "video_url"), Kind(media="video")),
-    "pdf": Kind(media="pdf"),
+    **dict.fromkeys(("audio", "input_audio", "audio_url"), BlockKind(media="audio")),
+    **dict.fromkeys(("video", "video_url"), BlockKind(media="video")),
+    "pdf": BlockKind(media="pdf"),
     # MCP's embedded resource: a text, or the bytes of a file
-    "resource": Kind(says=("resource.text",), also=("resource.uri",), media="file", short=RESOURCE),
-    **dict.fromkeys(("file", "input_file", "media", "document_url"), Kind(media="file")),
-    **dict.fromkeys(UNTYPED[:4], Kind(media="file")),
-    "document": Kind(
-        says=("source.content", "document.source.text"),
-        also=("title", "context", "document.context"),
+    "resource": BlockKind(
+        text_paths=("resource.text",),
+        extra_text_paths=("resource.uri",),
+        media="file",
+        shortenable=RESOURCE,
+    ),
+    **dict.fromkeys(("file", "input_file", "media", "document_url"), BlockKind(media="file")),
+    **dict.fromkeys(UNTYPED[:4], BlockKind(media="file")),
+    "document": BlockKind(
+        text_paths=("source.content", "document.source.text"),
+        extra_text_paths=("title", "context", "document.context"),
         media="file",
     ),
     # Thoughts
-    "thinking": Kind(says=("thinking",)),
+    "thinking": BlockKind(text_paths=("thinking",)),
     "redacted_thinking": _sealed,
-    "reasoning": Kind(says=("reasoning", "summary", "content"), item_author="model"),
-    "reasoning_content": Kind(says=("reasoning_content.text",)),
+    "reasoning": BlockKind(text_paths=("reasoning", "summary", "content"), item_author="model"),
+    "reasoning_content": BlockKind(text_paths=("reasoning_content.text",)),
     # The same beside the content, as OpenRouter writes it
-    "reasoning.summary": Kind(says=("summary",)),
+    "reasoning.summary": BlockKind(text_paths=("summary",)),
     "reasoning.encrypted": _sealed,
     # Calls of a caller's own tools, and results
-    "tool_use": Kind(asks=("id",), needs=CALLER, args="input", short=INPUT),
-    "tool_call": Kind(asks=("id",), needs=EXTRA_CALLER, args="args", short=ARGS),
-    "invalid_tool_call": Kind(asks=("id",), args="args", short=(("args", "text"),)),
-    "tool_call_chunk": Kind(asks=("id",), args="args", short=(("args", "json"),)),
-    "function_call": _call(needs=CALLER, args="arguments", short=ARGUMENTS),
-    "custom_tool_call": _call(needs=CALLER, args="input", short=(("input", "text"),)),
-    "tool_result": Kind(answers=TOOL_USE, short=CONTENT),
-    **dict.fromkeys(("function_call_output", "custom_tool_call_output"), _output(short=OUTPUT)),
+    "tool_use": BlockKind(
+        call_id_paths=("id",), needed_id_paths=CALLER, args="input", shortenable=INPUT
+    ),
+    "tool_call": BlockKind(
+        call_id_paths=("id",), needed_id_paths=EXTRA_CALLER, args="args", shortenable=ARGS
+    ),
+    "invalid_tool_call": BlockKind(
+        call_id_paths=("id",), args="args", shortenable=(("args", "text"),)
+    ),
+    "tool_call_chunk": BlockKind(
+        call_id_paths=("id",), args="args", shortenable=(("args", "json"),)
+    ),
+    "function_call": _call(needed_id_paths=CALLER, args="arguments", shortenable=ARGUMENTS),
+    "custom_tool_call": _call(
+        needed_id_paths=CALLER, args="input", shortenable=(("input", "text"),)
+    ),
+    "tool_result": BlockKind(answered_id_paths=TOOL_USE, shortenable=CONTENT),
+    **dict.fromkeys(
+        ("function_call_output", "custom_tool_call_output"), _output(shortenable=OUTPUT)
+    ),
     # OpenAI's tools that the caller carries out or approves
     "local_shell_call": _call(args="action"),
-    "local_shell_call_output": _output(answers=("call_id", "id"), short=(("output", "json"),)),
-    "shell_call": _call(needs=CALLER, args="action"),
-    "shell_call_output": _output(short=(("output", "strings"),)),
-    "apply_patch_call": _call(needs=CALLER, args="operation"),
-    "apply_patch_call_output": _output(short=(("output", "text"),)),
-    "mcp_approval_request": _call(asks=("id",), args="arguments"),
-    "mcp_approval_response": _output(answers=("approval_request_id",)),
+    "local_shell_call_output": _output(
+        answered_id_paths=("call_id", "id"), shortenable=(("output", "json"),)
+    ),
+    "shell_call": _call(needed_id_paths=CALLER, args="action"),
+    "shell_call_output": _output(shortenable=(("output", "strings"),)),
+    "apply_patch_call": _call(needed_id_paths=CALLER, args="operation"),
+    "apply_patch_call_output": _output(shortenable=(("output", "text"),)),
+    "mcp_approval_request": _call(call_id_paths=("id",), args="arguments"),
+    "mcp_approval_response": _output(answered_id_paths=("approval_request_id",)),
     # OpenAI's tools that its server carries out; most hold call and result in one item
-    "mcp_call": Kind(needs=("approval_request_id",), item_author="model"),
-    "program": _call(asks=("call_id",), args="code"),
+    "mcp_call": BlockKind(needed_id_paths=("approval_request_id",), item_author="model"),
+    "program": _call(call_id_paths=("call_id",), args="code"),
     "program_output": _output(item_author="model"),
-    "tool_search_call": _call(asks=("call_id",), args="arguments"),
+    "tool_search_call": _call(call_id_paths=("call_id",), args="arguments"),
     "tool_search_output": _output(item_author="model"),
-    "image_generation_call": Kind(media="image", item_author="model"),
-    "compaction": Kind(item_author="model"),
+    "image_generation_call": BlockKind(media="image", item_author="model"),
+    "compaction": BlockKind(item_author="model"),
     # Anthropic's in LangChain's standard content; call and result may stand in two messages
-    "server_tool_call": Kind(asks=("id",), args="args"),
-    "server_tool_call_chunk": Kind(asks=("id",), args="args"),
+    "server_tool_call": BlockKind(call_id_paths=("id",), args="args"),
+    "server_tool_call_chunk": BlockKind(call_id_paths=("id",), args="args"),
     # Blocks around others
-    "non_standard": Kind(inside="value"),
-    "toolUse": Kind(asks=("toolUseId",), args="input", short=INPUT[:1], inside="toolUse"),
-    "toolResult": Kind(answers=("toolUseId",), short=CONTENT, inside="toolResult"),
+    "non_standard": BlockKind(wrapped_in="value"),
+    "toolUse": BlockKind(
+        call_id_paths=("toolUseId",), args="input", shortenable=INPUT[:1], wrapped_in="toolUse"
+    ),
+    "toolResult": BlockKind(
+        answered_id_paths=("toolUseId",), shortenable=CONTENT, wrapped_in="toolResult"
+    ),
 }
 """By the `type` of a block; by its only key if it has none, as in Bedrock's own form."""
 
 ENDINGS = {
-    "_tool_use": Kind(asks=("id",), needs=CALLER, args="input"),  # `server_tool_use`
-    "_tool_result": Kind(answers=TOOL_USE),  # such as `web_search_tool_result`
-    "_call": _call(asks=("call_id",)),  # one without is carried out by the server
+    "_tool_use": BlockKind(
+        call_id_paths=("id",), needed_id_paths=CALLER, args="input"
+    ),  # `server_tool_use`
+    "_tool_result": BlockKind(answered_id_paths=TOOL_USE),  # such as `web_search_tool_result`
+    "_call": _call(call_id_paths=("call_id",)),  # one without is carried out by the server
     "_output": _output(),  # such as `computer_call_output`
-    "_response": Kind(item_author="client"),
-    **dict.fromkeys(("_request", "_tools", "_reference"), Kind(item_author="model")),
+    "_response": BlockKind(item_author="client"),
+    **dict.fromkeys(("_request", "_tools", "_reference"), BlockKind(item_author="model")),
 }
 """Kinds that the table does not name, by the end of it: providers go on naming new ones alike."""
 
 KEYS = ("text", "toolUse", "toolResult", "json")
 """Kinds of Bedrock's own form beside media, in which the key names the kind."""
 
-OPAQUE = Kind()
+OPAQUE = BlockKind()
 
 CACHE = "cache_control"  # Anthropic's mark for its cache
 
@@ -214,7 +242,7 @@ def plain_text(block: Any) -> str:
     return str(name) if is_text else ""
 
 
-def kind_of(block: Mapping[str, Any]) -> Kind:
+def kind_of(block: Mapping[str, Any]) -> BlockKind:
     """Look a block up in the table; one that it does not name is `OPAQUE`."""
     name = kind_name(block)
     kind = KINDS.get(name)
@@ -230,7 +258,7 @@ def kind_of(block: Mapping[str, Any]) -> Kind:
 def unwrap_block(block: Mapping[str, Any]) -> Mapping[str, Any]:
     """Unwrap a block, and give it its kind as `type`."""
     for _ in range(3):  # no provider wraps deeper
-        inside = kind_of(block).inside
+        inside = kind_of(block).wrapped_in
         inner = block.get(inside)
         if not inside or not isinstance(inner, Mapping):
             break
@@ -249,7 +277,7 @@ def blocks_of(message: Any) -> list[Mapping[str, Any]]:
 
 def is_answer(block: Mapping[str, Any]) -> bool:
     """Tell whether a block holds the answer of a tool or a person."""
-    return bool(kind_of(unwrap_block(block)).answers)
+    return bool(kind_of(unwrap_block(block)).answered_id_paths)
 
 
 def brings_results(message: Any) -> bool:
@@ -264,13 +292,13 @@ def at_path(block: Any, path: str) -> Any:
     return block
 
 
-def first_id(block: Mapping[str, Any], paths: Names) -> str:
+def first_id(block: Mapping[str, Any], paths: Paths) -> str:
     """Return the first id at some paths; empty where there is none."""
     ids = (at_path(block, path) for path in paths)
     return next((name for name in ids if isinstance(name, str) and name), "")
 
 
-def tool_and_arguments(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
+def tool_and_arguments(block: Mapping[str, Any], kind: BlockKind) -> tuple[str, Any]:
     """Return the tool's name, or else the block's, and the arguments of a block that asks."""
     if kind.args:
         partial_args = block.get("partial_json", block.get(kind.args))

@@ -271,7 +271,7 @@ def _text_and_media(message: Source) -> tuple[str, bool]:
         text = part.get("text") if isinstance(part, Mapping) else part
         if isinstance(text, str):
             texts.append(text)
-        elif isinstance(part, Mapping) and not kind_of(unwrap_block(part)).answers:
+        elif isinstance(part, Mapping) and not kind_of(unwrap_block(part)).answered_id_paths:
             has_media = True
     return "\n".join(texts), has_media
 

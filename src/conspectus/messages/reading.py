@@ -23,7 +23,7 @@ from conspectus.messages.blocks import (
     SIGNED_FIELDS,
     TOOL_USE,
     USUAL_TEXT,
-    Kind,
+    BlockKind,
     at_path,
     described,
     first_id,
@@ -319,7 +319,7 @@ def _langchain_role(message: Any, index: int) -> Role:
 
 def _item_role(item: Mapping[str, Any]) -> Role:
     kind = kind_of(item)
-    is_run_by_client = bool(kind.answers) and item.get("execution") == "client"
+    is_run_by_client = bool(kind.answered_id_paths) and item.get("execution") == "client"
     return "tool" if is_run_by_client or kind.item_author == "client" else "assistant"
 
 
@@ -456,22 +456,22 @@ class _Parts:
         block = unwrap_block(block)
         self.sealed |= block.get("type") == "compaction" and bool(block.get("encrypted_content"))
         kind = kind_of(block)
-        needed = first_id(block, kind.needs) if kind.needs else ""
+        needed = first_id(block, kind.needed_id_paths) if kind.needed_id_paths else ""
         if needed:
             self.needs.append(needed)
-        if kind.asks:
+        if kind.call_id_paths:
             name, args = tool_and_arguments(block, kind)
             if not kind.args:  # a server's item, which may hold what its tool has drawn
                 args = self._without_bytes(args)
-            self._add_call(first_id(block, kind.asks), name, args)
-        elif kind.answers:
+            self._add_call(first_id(block, kind.call_id_paths), name, args)
+        elif kind.answered_id_paths:
             self._add_answer(block, kind)
         else:
             self._add_words(block, kind)
 
-    def _add_answer(self, block: Mapping[str, Any], kind: Kind) -> None:
-        if kind.says != USUAL_TEXT:
-            contents = (at_path(block, path) for path in kind.says)
+    def _add_answer(self, block: Mapping[str, Any], kind: BlockKind) -> None:
+        if kind.text_paths != USUAL_TEXT:
+            contents = (at_path(block, path) for path in kind.text_paths)
             content = next((content for content in contents if content is not None), None)
         else:
             content = block.get("content", block.get("output"))
@@ -479,18 +479,18 @@ class _Parts:
             content = {key: block[key] for key in block if key not in _NOT_OF_RESULT} or None
         parts = _Parts()
         parts.add_content(content)
-        call_id = first_id(block, kind.answers)  # empty: it answers the newest call
+        call_id = first_id(block, kind.answered_id_paths)  # empty: it answers the newest call
         self.answers.append(call_id)
         self.results.append(Result(call_id, "\n".join(parts.text), _has_failed(block)))
         self.text += parts.text
         self.media += parts.media
 
-    def _add_words(self, block: Mapping[str, Any], kind: Kind) -> None:
+    def _add_words(self, block: Mapping[str, Any], kind: BlockKind) -> None:
         """Add what a block says that is neither a call nor an answer."""
         if at_path(block, "source.type") == "text":
             contents = [block["source"].get("data")]
         else:
-            values = [at_path(block, path) for path in kind.says]
+            values = [at_path(block, path) for path in kind.text_paths]
             contents = [value for value in values if isinstance(value, (str, list))]
         if contents:
             self._add_unknown_media(block, kind)
@@ -499,7 +499,7 @@ class _Parts:
             contents = [described(block)]
         else:
             contents = self._all_of(block)
-        for content in (*contents, *(at_path(block, path) for path in kind.also)):
+        for content in (*contents, *(at_path(block, path) for path in kind.extra_text_paths)):
             self.add_content(content)
 
     def _all_of(self, block: Mapping[str, Any]) -> list[Any]:
@@ -510,9 +510,9 @@ class _Parts:
         remaining = {key: block[key] for key in block if key not in _NOT_OF_TEXT}
         return [self._as_text(remaining), content] if remaining else [content]
 
-    def _add_unknown_media(self, block: Mapping[str, Any], kind: Kind) -> None:
+    def _add_unknown_media(self, block: Mapping[str, Any], kind: BlockKind) -> None:
         """Add media that stand beside what a block says, under keys that nobody documents."""
-        read_keys = {path.partition(".")[0] for path in (*kind.says, *kind.also)}
+        read_keys = {path.partition(".")[0] for path in (*kind.text_paths, *kind.extra_text_paths)}
         for key, part in block.items():
             if key not in read_keys and key not in SIGNED_FIELDS:
                 self._without_bytes({key: part})

@@ -16,8 +16,8 @@ from conspectus._langchain import is_message
 from conspectus.core.bisection import highest_that_fits
 from conspectus.messages.blocks import (
     CALLS,
-    How,
-    Short,
+    Shortenable,
+    ShorteningMode,
     described,
     is_item,
     kind_name,
@@ -175,34 +175,34 @@ class _Shortening:
             return value
         name = kind_name(value)
         kind = kind_of(value)
-        inner = value.get(kind.inside) if kind.inside else None
+        inner = value.get(kind.wrapped_in) if kind.wrapped_in else None
         if isinstance(inner, Mapping):
-            is_named_by_key = kind.inside == name
-            short = self._fields(inner, kind.short) if is_named_by_key else self._block(inner)
-            return {**value, kind.inside: short}
+            is_named_by_key = kind.wrapped_in == name
+            short = self._fields(inner, kind.shortenable) if is_named_by_key else self._block(inner)
+            return {**value, kind.wrapped_in: short}
         if kind.media and self.clip_media and self.original.role != "assistant":
             note = f"{described(value)} ({self.pointer})"
             return {"type": "input_text" if name in INPUTS else "text", "text": note}
-        return self._fields(value, kind.short)
+        return self._fields(value, kind.shortenable)
 
-    def _fields(self, value: Mapping[str, Any], short: Short) -> dict[str, Any]:
+    def _fields(self, value: Mapping[str, Any], shortenable: Shortenable) -> dict[str, Any]:
         """Shorten the fields that a row of the table names."""
         fields = dict(value)
-        for path, how in short:
+        for path, mode in shortenable:
             outer, _, name = path.rpartition(".")
             holder = fields.get(outer) if outer else fields
             if isinstance(holder, Mapping) and name in holder:
-                changed = {**holder, name: self._field(holder[name], how)}
+                changed = {**holder, name: self._field(holder[name], mode)}
                 fields = {**fields, outer: changed} if outer else changed
         return fields
 
-    def _field(self, value: Any, how: How) -> Any:
-        """Shorten one field; see `How`."""
-        if how == "content":
+    def _field(self, value: Any, mode: ShorteningMode) -> Any:
+        """Shorten one field; see `ShorteningMode`."""
+        if mode == "content":
             return self._content(value)
         if isinstance(value, str):
-            return self._json(value) if how == "json" else self.cut(value)
-        if how == "object" and self.clip_media:
+            return self._json(value) if mode == "json" else self.cut(value)
+        if mode == "object" and self.clip_media:
             text = json.dumps(value, default=str)
             short = self.cut(text)
             if short != text:
