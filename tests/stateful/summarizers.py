@@ -199,16 +199,16 @@ def reading_of(request: SummaryRequest, by: str) -> Reading:
 @contextmanager
 def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
     """Note what the embedded summariser reads; and no try waits for the next one."""
-    original_with_notes = summary_notes.with_notes
+    original_add_notes = summary_notes.add_notes
 
-    def with_notes(leaving: Leaving, draft: Draft, *options: Any, **named_options: Any) -> Draft:
+    def add_notes(leaving: Leaving, draft: Draft, *options: Any, **named_options: Any) -> Draft:
         if draft.by == EMBEDDED:
             originals = tuple(plain(entry.source) for entry in leaving.messages)
             readings().append(Reading(EMBEDDED, "\n".join(originals), originals))
-        return original_with_notes(leaving, draft, *options, **named_options)
+        return original_add_notes(leaving, draft, *options, **named_options)
 
     with (
-        patch.object(summary_notes, "with_notes", with_notes),
+        patch.object(summary_notes, "add_notes", add_notes),
         patch("conspectus.engine.summary.pause", lambda seconds: call_either_way(lambda: None)),
     ):
         yield
