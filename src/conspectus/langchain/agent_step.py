@@ -3,9 +3,9 @@
 The state names the record in force, so that each checkpoint keeps its own. Readers without a
 state, such as `Compactor.recall`, use the head in the archive. So there are four cases:
 
-- The state names a record, and the pointer too: the same, or `follow` moves the pointer to it, as
-  the thread has gone back or over to another branch.
-- The state was copied from another thread: `follow` copies the originals, too.
+- The state names a record, and the archive another one, as the thread has gone back or over to
+  another branch: `bring_archive_along` moves the head in the archive.
+- The state was copied from another thread: `bring_archive_along` copies the originals, too.
 - The state names no record, and the archive may have some of its messages (`may_be_known`), as of a
   fork or of a client that sends a history again: `inherit` puts these in force.
 - The state names records that an edit has made unfit: `view` puts an earlier one in force.
