@@ -397,7 +397,7 @@ def record(
 
 
 def shown(view: Folded, history: list[Message]) -> list[str]:
-    return [history[message.position].text for message in view.remaining]
+    return [history[message.place].text for message in view.remaining]
 
 
 R1 = record(None, "a", "b")
