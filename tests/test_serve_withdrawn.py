@@ -331,14 +331,14 @@ def test_what_cannot_be_noted_is_noted_by_the_next_request(tmp_path, monkeypatch
     archive = tmp_path / "a.db"
     first = turn(0, LONG_RESULT)
     errors = [ArchiveError("it is full")]
-    name_uncovered = Archive.name_uncovered
+    note_uncovered = Archive.note_uncovered
 
     def failing(kept: Archive, *args: Any) -> None:
         if errors:
             raise errors.pop()
-        name_uncovered(kept, *args)
+        note_uncovered(kept, *args)
 
-    monkeypatch.setattr(Archive, "name_uncovered", failing)
+    monkeypatch.setattr(Archive, "note_uncovered", failing)
     with endpoint_of(archive) as endpoint:
         ask(endpoint, first)
         headers = ask(endpoint, [*cleared(first), *turn(1, "none")])
