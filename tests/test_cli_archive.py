@@ -64,6 +64,14 @@ def test_words_find_the_message_that_holds_them(archive):
     assert [hit["id"] for hit in stretch] == ["u2", "a2", "u3", "a3"]
 
 
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_reading_leaves_an_empty_file_as_it_is(tmp_path, command):
+    file = tmp_path / "notes.txt"
+    file.touch()
+    assert "is empty" in error_line("archive", command, "--archive", file)
+    assert file.read_bytes() == b""
+
+
 def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(archive):
     compactor = Compactor(archive=archive)
     args = ["recall", "--archive", archive, "--thread", "trap", "Reykjavik"]

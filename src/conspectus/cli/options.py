@@ -107,14 +107,16 @@ def opened(
 ) -> Iterator[Archive]:
     """Open an archive, and close it at the end.
 
-    With `existing`, a missing file is an error, so that reading creates none; so is a tenant of
-    which nothing is kept, but for the default one. An unknown thread, or session of one, is an
-    error, too.
+    With `existing`, a missing or empty file is an error, so that reading changes none. A tenant of
+    which nothing is kept is an error too, except for the default one. An unknown thread, or session
+    of one, always is.
     """
     check_address(address)
     file = file_of(address)
     if existing and file is not None and not file.exists():
         raise InputError(f"there is no archive at {file}; check --archive, or compact first")
+    if existing and file is not None and file.is_file() and not file.stat().st_size:
+        raise InputError(f"{file} is empty and no archive; check --archive, or compact first")
     with Archive.open(address) as archive:
         if existing and thread is None and tenant != LOCAL and not archive.scopes(tenant):
             raise NotFoundError(
