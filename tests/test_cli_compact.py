@@ -232,6 +232,22 @@ def test_two_conversations_in_one_thread_are_not_passed_over(history, tmp_path):
     assert not report(out, *SMALL, "--thread", "t2", "--force")["notes"]  # it goes on from there
 
 
+def test_a_thread_whose_first_run_only_clipped_holds_no_other_conversation(tmp_path):
+    messages = talk()
+    messages[4] = answering("openai", "c0", "shipped, 5 parcels " * 9_000)
+    path = write_json(tmp_path / "long.json", messages)
+    settings = ["--trigger", "tokens:20000", "--thread", "t"]
+    first_report = report(path, *settings)
+    assert (first_report["outcome"], first_report["evicted"]) == ("compacted", 0)
+    second_report = report(path, *settings)
+    assert second_report["outcome"] == "kept"
+    assert not any("holds another conversation" in note for note in second_report["notes"])
+    other_path = write_json(tmp_path / "other.json", [{"role": "user", "content": "Is it free?"}])
+    other_report = report(other_path, *settings)
+    assert other_report["outcome"] == "kept"
+    assert "the thread t holds another conversation" in other_report["notes"][0]
+
+
 def test_the_model_of_the_file_gives_the_window(tmp_path, monkeypatch):
     monkeypatch.setattr("conspectus.model.windows.input_limit_in_profile", {"gpt-5": 900}.get)
     path = write_json(tmp_path / "body.json", {"model": "gpt-5", "messages": talk()})

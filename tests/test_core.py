@@ -8,6 +8,7 @@ import pytest
 from conspectus import Compactor
 from conspectus.core.exchanges import match_calls, must_stay
 from conspectus.core.items import Item, Window
+from conspectus.core.ladder import LADDER, Ladder, SummaryBounds
 from conspectus.core.plan import PlanOptions, plan, plan_draft, window_or_trigger
 from conspectus.core.plans import Compact, Keep
 from conspectus.core.policy import SUMMARY_DIVISOR
@@ -358,6 +359,36 @@ def test_a_late_answer_of_half_the_room_leaves_rather_than_block():
         assert result.outcome == "compacted"
         assert late[-1] not in result.messages
         assert result.tokens_after < 4_000
+
+
+def with_a_late_result(call_at: int, late_at: int, tokens: int = 100) -> list[Item]:
+    """A talk of 60 messages with a call that got a second result after the agent had spoken."""
+    items = talk(60)
+    items[call_at] = item("assistant", 100, call_at, calls=("c",))
+    items[call_at + 1] = item("tool", 100, call_at + 1, answers=("c",))
+    items[late_at] = Large(f"k{late_at}", "tool", tokens, answers=("c",))
+    return items
+
+
+@pytest.mark.parametrize("tokens", [100, 20_000])
+def test_a_late_result_that_was_read_takes_nothing_with_it(tokens):
+    items = with_a_late_result(call_at=5, late_at=55, tokens=tokens)
+    policy = Settings(keep=("messages", 20)).policy()
+    decision = compacting_plan(items, policy, Window(100_000), options=PlanOptions(force=True))
+    assert decision.evicted == (*range(40), 55)  # it leaves with its call
+    assert decision.clips == ()
+
+
+def test_a_late_result_comes_back_with_its_call_where_large_messages_are_shown_short():
+    items = with_a_late_result(call_at=37, late_at=55)
+    for large in (44, 50):
+        items[large] = Large(f"k{large}", "assistant", 6_000)
+    ladder = Ladder(items, 16_000, SummaryBounds(longest=500, floor=100))
+    plan_found = ladder.climb(LADDER, keeps_from=35, clip=True)
+    assert isinstance(plan_found, Compact)
+    assert plan_found.evicted == tuple(range(37))  # up to the call, and 55 stays
+    assert [clip.place for clip in plan_found.clips] == [44]
+    assert plan_found.at_most == 9_600  # two fifths are free
 
 
 def entries_of(*names: str, summary: Record | None = None) -> list[Message]:

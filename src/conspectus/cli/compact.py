@@ -129,8 +129,8 @@ def compact(
     notes = [*dict.fromkeys(texts), *mended.notes, *history.remarks]
     if focus is not None and names_embedded(model):
         notes.append("the embedded summariser takes no notice of --focus; give a --model")
-    # A result that continues the thread has a record before its own, or the summary of one.
-    continues_thread = result.record.parent if result.record is not None else result.summary
+    # A result that continues the thread has a record before its own, or the thread's is in force.
+    continues_thread = result.record.parent if result.record is not None else result.head
     if not is_new and not continues_thread:
         notes.append(
             f"the thread {name} holds another conversation already; recall searches the one that "

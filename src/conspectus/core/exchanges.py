@@ -45,7 +45,7 @@ def match_calls(items: Sequence[Item]) -> Exchanges:
     parts = _begins_of_parts(cuts, matching.earliest_tied)
     alone = matching.orphans | matching.late_results.keys()
     group = tuple(at if at in alone else begin for at, begin in enumerate(parts))
-    open_calls = matching.replies_replies_with_open_calls()
+    open_calls = matching.replies_with_open_calls()
     return Exchanges(
         cuts=cuts,
         group=group,
@@ -89,7 +89,7 @@ class _Matching:
             self.newest_reply = begin
         self._wait_for_results(begin, item)
 
-    def replies_replies_with_open_calls(self) -> set[int]:
+    def replies_with_open_calls(self) -> set[int]:
         """Return where the replies begin of which a call waits for a result."""
         return {begin for begin, calls in self.waiting.items() if calls}
 

@@ -499,7 +499,7 @@ class Ladder:
         self, plan: Compact, keeps_from: int, room: int, level: int
     ) -> Sequence[int]:
         """Return the newest evicted messages, up to a legal cut, that fit if they are clipped."""
-        newest_first = sorted(set(plan.evicted) - self.exchanges.orphans, reverse=True)
+        newest_first = self._by_cut_newest_first(set(plan.evicted) - self.exchanges.orphans)
         earliest = max(keeps_from, self.first_leaving)
         if self.standing_summary > plan.summary_tokens:
             # A shorter summary than the one in force is only made if something leaves.
@@ -508,11 +508,17 @@ class Ladder:
         used_tokens = 0
         for considered, at in enumerate(newest_first, 1):
             used_tokens += self.size_at(at, level, self.clipped_last)
-            if used_tokens > room or at < earliest:
+            cut = self._leaves_with(at)
+            if used_tokens > room or cut < earliest:
                 break
-            if self.exchanges.cuts[at]:
+            # A late result comes back with its call, and never gives a cut of its own.
+            if at == cut and self.exchanges.cuts[cut]:
                 brought_back = considered
         return newest_first[:brought_back][::-1]
+
+    def _by_cut_newest_first(self, places: Set[int]) -> list[int]:
+        """Order places by the last cut at which they stay, a late result before its call."""
+        return sorted(places, key=lambda at: (self._leaves_with(at), at), reverse=True)
 
     # Plans
 
