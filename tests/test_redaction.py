@@ -93,6 +93,29 @@ def test_the_notes_so_far_lose_what_a_later_message_tells():
     assert "Always use" in result.summary
 
 
+@pytest.mark.parametrize("notes", [False, True])
+def test_a_summary_from_before_redaction_is_redacted_where_it_is_read(notes):
+    """Redaction may be turned on, or made stricter, for a thread that has a summary already."""
+    messages: list[Any] = [HumanMessage(f"My token is {TOKEN}.", id="u1")]
+    messages += [AIMessage("I have it.", id="a1"), HumanMessage("Go on.", id="u2")]
+    archive = Archive(InMemoryStore())
+    settings: Any = {"archive": archive, "keep": ("messages", 1), "notes": notes}
+    without_redaction = new_compactor(Scripted(lambda r: f"They use {TOKEN}."), **settings)
+    first_result = compacted(messages, without_redaction, force=True)
+    assert TOKEN in first_result.summary
+    longer = [*first_result.messages, AIMessage("Done.", id="a2"), HumanMessage("And?", id="u3")]
+
+    summarizer = Scripted(lambda r: f"So far: {r.summary_so_far}")
+    redacting = new_compactor(summarizer, **settings, redact=True)
+    result = compacted(longer, redacting, force=True)
+    assert result.outcome == "compacted", result.reason
+    [request] = summarizer.requests
+    assert "They use [redacted: " in request.summary_so_far, "it is read, without the secret"
+    check_no_secret(repr(request))
+    check_no_secret(result.summary)
+    check_no_secret(result.record.to_json())
+
+
 LINES = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
 
 

@@ -61,8 +61,9 @@ class Leaving:
 
     What leaves are the evicted messages, and the summaries of other libraries that the new one
     replaces. All of it stands in the order of the conversation. Without secrets are `messages`,
-    `evicted`, `originals`, `kept`, `notes`, `focus`, `foreign_summaries` and what is made of them;
-    `view`, `remaining` and `clips` are as they were sent, as what stays is shown as it was.
+    `evicted`, `originals`, `kept`, `notes`, `focus`, `foreign_summaries`, `previous_summary` and
+    what is made of them; `view`, `remaining` and `clips` are as they were sent, as what stays is
+    shown as it was.
     """
 
     decision: Decision
@@ -169,11 +170,11 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         originals=originals,
         kept=list(kept.values()),
         focus=focus,
+        summary_in_force=view.head.summary if view.head else "",
         foreign_summaries=_foreign_summaries(leaving_items),
         notes=_notes_of(view.chain),
     )
     last_evicted = max(evicted, default=0)
-    summary_in_force = view.head.summary if view.head else ""
     return Leaving(
         decision=decision,
         started=started,
@@ -189,7 +190,9 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         kept_before_last_evicted=sum(place < last_evicted for place in kept),
         notes=texts.notes,
         foreign_summaries=texts.foreign_summaries,
-        previous_summary="\n".join(filter(None, (summary_in_force, *texts.foreign_summaries))),
+        previous_summary="\n".join(
+            filter(None, (texts.summary_in_force, *texts.foreign_summaries))
+        ),
         redacted=texts.counts,
         sizes=_sizes_of_summary(view, plan, remaining),
     )
@@ -250,6 +253,7 @@ class _Texts:
     originals: Mapping[str, Message]
     kept: tuple[Message, ...]
     focus: str
+    summary_in_force: str
     foreign_summaries: tuple[str, ...]
     notes: Notes
     counts: Mapping[str, int]  # secrets that were taken out of the originals, by kind
@@ -261,12 +265,22 @@ async def _redacted_texts(
     originals: Mapping[str, Message],
     kept: Sequence[Message],
     focus: str,
+    summary_in_force: str,
     foreign_summaries: tuple[str, ...],
     notes: Notes,
 ) -> _Texts:
     """Take the secrets out of all that is stored, read or logged from here on."""
     if redaction is None:
-        return _Texts(None, originals, tuple(kept), focus, foreign_summaries, notes, {})
+        return _Texts(
+            redaction=None,
+            originals=originals,
+            kept=tuple(kept),
+            focus=focus,
+            summary_in_force=summary_in_force,
+            foreign_summaries=foreign_summaries,
+            notes=notes,
+            counts={},
+        )
     plain_notes = notes.to_json()
     noted: list[str] = []
 
@@ -276,11 +290,12 @@ async def _redacted_texts(
 
     with_texts(plain_notes, collected)
     messages = [*originals.values(), *kept]
-    done = await redaction.together([*messages, focus, *foreign_summaries, *noted])
+    texts = [focus, summary_in_force, *foreign_summaries, *noted]
+    done = await redaction.together([*messages, *texts])
     redacted_messages = done.parts[: len(messages)]
-    clean_focus, *clean = done.parts[len(messages) :]
+    clean_focus, clean_summary, *clean = done.parts[len(messages) :]
     clean_texts: Iterator[Any] = iter(clean)
-    clean_summaries = tuple(next(clean_texts) for _ in foreign_summaries)
+    clean_foreign_summaries = tuple(next(clean_texts) for _ in foreign_summaries)
     clean_notes = with_texts(plain_notes, lambda _: next(clean_texts))
     return _Texts(
         # Summaries and errors may repeat a secret that was recognised here.
@@ -288,7 +303,8 @@ async def _redacted_texts(
         originals=dict(zip(originals, redacted_messages, strict=False)),
         kept=tuple(redacted_messages[len(originals) :]),
         focus=clean_focus,
-        foreign_summaries=clean_summaries,
+        summary_in_force=clean_summary,
+        foreign_summaries=clean_foreign_summaries,
         notes=notes if clean_notes == plain_notes else Notes.from_json(clean_notes),
         counts=dict(sum(done.counts[: len(originals)], Counter[str]())),
     )
