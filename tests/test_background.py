@@ -22,7 +22,7 @@ from background_support import (
 )
 from conspectus import CompactionResult, Compactor
 from conspectus.archive import Archive, Scope
-from conspectus.engine import background
+from conspectus.engine import background, preparations
 from conspectus.engine.background import MISFIT
 from conspectus.engine.preparations import Preparation
 
@@ -220,6 +220,21 @@ def test_close_waits_for_the_notes_that_are_being_written():
         assert model.was_asked.wait(LIMIT)
         threading.Timer(0.1, model.may_go_on.set).start()
     assert preparation.outcome == "ready"
+    assert nobody_works()
+
+
+def test_close_waits_for_every_preparation_however_many_sessions_there_are(monkeypatch):
+    """Also for one whose session is no longer among those whose latest preparation is known."""
+    monkeypatch.setattr(preparations, "SESSIONS", 1)
+    model = Stopped()
+    with new_compactor(model) as compactor:
+        first = compactor.prepare(NEAR, thread_id="t")
+        others = [compactor.prepare(NEAR, thread_id=name) for name in ("u", "v")]
+        again = compactor.prepare(NEAR, thread_id="t")
+        wait_until(lambda: len(model.keys) == 3)
+        threading.Timer(0.1, model.may_go_on.set).start()
+    assert again is first, "one that is under way is known"
+    assert [job.outcome for job in (first, *others)] == ["ready"] * 3
     assert nobody_works()
 
 

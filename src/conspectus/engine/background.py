@@ -249,7 +249,7 @@ def begin_preparation(
             return replace(job, outcome="cancelled", reason=STOPPED)
         job.thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
         job.thread.start()
-        jobs.latest.put(history.scope, job)
+        jobs.add(history.scope, job)
         LIVE.add(job)
     try:
         report_end = _begin_traced_run(context)  # callbacks of the caller's, so outside the lock

@@ -11,7 +11,6 @@ from math import inf
 from typing import Literal
 from weakref import WeakSet
 
-from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Scope
 from conspectus.archive.guard import Gate
 from conspectus.bridge import (
@@ -25,7 +24,7 @@ from conspectus.core.items import Size
 from conspectus.core.policy import size_has_grown
 
 SESSIONS = 256
-"""Most sessions whose latest preparation is known."""
+"""Most sessions whose latest preparation is known once it has ended."""
 
 LONGEST_END = 30.0
 """Seconds in which a stopped preparation's calls of a store must end."""
@@ -113,7 +112,20 @@ class Preparations:
     def __init__(self) -> None:
         self.closed = False
         self.lock = threading.RLock()  # held where one is begun, so that two callers begin one
-        self.latest: BoundedCache[Scope, Preparation] = BoundedCache(SESSIONS)
+        self.latest: dict[Scope, Preparation] = {}  # the oldest first
+
+    def add(self, scope: Scope, job: Preparation) -> None:
+        """Keep a preparation as the newest of its history.
+
+        The oldest that have ended are dropped. One that runs never is, so that `close` finds it.
+        """
+        with self.lock:
+            self.latest.pop(scope, None)
+            self.latest[scope] = job
+            excess = max(0, len(self.latest) - SESSIONS)
+            ended = [at for at, known in self.latest.items() if not known.thread.is_alive()]
+            for dropped in ended[:excess]:
+                del self.latest[dropped]
 
     def may_begin(self, scope: Scope, head: str, size: Size) -> bool:
         """Tell whether another preparation may begin for a history of this size.
