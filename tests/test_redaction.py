@@ -141,6 +141,27 @@ def test_a_clipped_message_stays_as_it_was_and_its_archived_original_holds_no_se
     assert second_result.messages[:-1] == result.messages
 
 
+def test_a_summary_from_before_redaction_is_redacted_where_messages_are_only_clipped():
+    messages: list[Any] = [HumanMessage(f"My token is {TOKEN}.", id="u1")]
+    messages += [AIMessage("I have it.", id="a1"), HumanMessage("Go on.", id="u2")]
+    settings: Any = {"archive": Archive(InMemoryStore()), "notes": False}
+    summarizer = Scripted(lambda r: f"They use {TOKEN}.")
+    without_redaction = new_compactor(summarizer, **settings, keep=("messages", 1))
+    first_result = compacted(messages, without_redaction, force=True)
+    longer: list[Any] = [
+        *first_result.messages,
+        AIMessage("", tool_calls=[{"name": "run", "id": "c", "args": {}}], id="a"),
+        ToolMessage(LINES, tool_call_id="c", name="run", id="t"),
+        *[AIMessage(f"step {n}", id=f"s{n}") for n in range(30)],
+        HumanMessage("And now?", id="v"),
+    ]
+    settings |= {"window": 6_000, "trigger": ("tokens", 3_000), "keep": ("messages", 28)}
+    result = compacted(longer, new_compactor(**settings, redact=True))
+    assert (result.evicted, result.clipped) == (0, 1), result.reason
+    assert result.summary == "They use [redacted: github-token]."
+    check_no_secret(result.record.to_json())
+
+
 def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
     key = MADE.pem(lines=300)
     messages = [HumanMessage(key, id="k"), AIMessage("I have it.", id="a"), HumanMessage("Go.")]
