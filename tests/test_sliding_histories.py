@@ -163,6 +163,39 @@ def test_a_caller_that_drops_all_that_was_in_view_goes_on():
     assert "48213" in compactor.recall("relay of Oslo port", thread_id="t").text
 
 
+def test_a_caller_that_sends_its_newest_messages_after_quiet_steps_goes_on():
+    compactor = Compactor(archive="memory:", window=WINDOW)
+    messages = history(range(60))
+    records = 0
+    end = 0
+    while records < 2:
+        end += 1
+        records += compactor.compact(messages[:end], thread_id="t").record is not None
+    for _ in range(12):  # one message a step: after the first, none is read in full
+        end += 1
+        assert compactor.compact(messages[:end], thread_id="t").outcome == "kept"
+    result = compactor.compact(messages[end - 11 : end + 1], thread_id="t")
+    assert result.summary
+    assert "48213" in compactor.recall("relay of Oslo port", thread_id="t").text
+
+
+@pytest.mark.parametrize("last_words", [[], [user("Go on.")]], ids=["quiet", "read in full"])
+def test_a_caller_that_has_dropped_all_that_was_in_view_goes_on_as_it_grows(last_words):
+    compactor = Compactor(archive="memory:", window=WINDOW)
+    turns = [turn(n) for n in range(60)]
+    for end in range(1, 21):
+        sent = [message for part in turns[:end] for message in part]
+        compactor.compact([*sent, user("Go on.")], thread_id="t")
+    outcomes = set[str]()
+    for end in range(21, 40):  # begins at the same message each time
+        sent = [message for part in turns[18:end] for message in part]
+        result = compactor.compact([*sent, *last_words], thread_id="t")
+        outcomes.add(result.outcome)
+        assert result.summary
+        assert "48213" in compactor.recall("relay of Oslo port", thread_id="t").text
+    assert outcomes == {"kept", "compacted"}
+
+
 def test_a_window_that_begins_with_the_last_kept_message_is_compacted_once():
     compactor = Compactor(archive="memory:", trigger=("messages", 100), keep=("messages", 1))
     *covered, newest_user_message = [*history(range(6)), user("Now the harbour. " + "Why? " * 40)]

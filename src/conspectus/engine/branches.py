@@ -53,7 +53,10 @@ async def settle_branch(view: View) -> View:
     may bring what was taken back. With `on_failure="raise"` it raises `ArchiveError`.
     """
     history = view.history
-    _remember_stems(view)
+    # Only up to the last answer: a question after it may come back reworded, or not at all.
+    stems = stems_of(view.entries)[: up_to_last_answer(view.entries)]
+    history.memory.recent_stems = stems[-RECENT:]
+    history.memory.recent_head_id = view.head_id
     if not view.is_other_branch:
         return view
     if not view.chain:
@@ -66,15 +69,6 @@ async def settle_branch(view: View) -> View:
         log("head_not_moved", "recall may bring what was taken back: %s", error)
         return view
     return replace(view, stored_head=view.head_id or "", is_other_branch=False)
-
-
-def _remember_stems(view: View) -> None:
-    """Remember what the history holds, so that it is known when its beginning is sent no more.
-
-    Only up to the last answer: a question behind it may come back reworded, or not at all.
-    """
-    stems = stems_of(view.entries)[: up_to_last_answer(view.entries)]
-    view.history.memory.recent_stems = stems[-RECENT:]
 
 
 async def _with_newest_clips(view: View) -> View:
@@ -103,7 +97,14 @@ def _continues_last_read(
     """
     if history.head_source.in_state or not in_force:
         return False
-    return continues(history.memory.recent_stems, stems_of(entries))
+    memory = history.memory
+    stems = stems_of(entries)
+    if continues(memory.recent_stems, stems):
+        return True
+    # One that had begun later is longer now, and still shares nothing with what a record knows.
+    had_record_in_force = any(record.id == memory.recent_head_id for record in in_force)
+    is_longer = stems[: len(memory.recent_stems)] == [*memory.recent_stems]
+    return had_record_in_force and is_longer and bool(memory.recent_stems)
 
 
 async def find_branch(

@@ -72,6 +72,8 @@ class QuietHistory:
     characters: int  # of all messages, images included
     joins: bool  # messages of the user in a row are joined
     last_role: Role | None  # of the newest message
+    stems: Sequence[str]  # of its messages, as `stems_of` gives them
+    unanswered: int  # how many of them come after the model's last answer
     tokens_by_caller: int | None = None  # tokens of the view by a caller's counter, if any
 
 
@@ -91,7 +93,8 @@ class SessionMemory:
     latest_failure: FailedSummary | None = None  # the latest summary, if it failed
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered_requests: int = 0  # how many of its requests were answered
-    recent_stems: Sequence[str] = ()  # of the history that was read last
+    recent_stems: Sequence[str] = ()  # of the history that was read last, up to its last answer
+    recent_head_id: str | None = None  # id of the record that was in force for it
     reported_settings: set[object] = field(default_factory=set)  # logged as too tight
 
     def failure_of(self, head_id: str | None, messages: int, over: bool) -> FailedSummary | None:
