@@ -209,6 +209,30 @@ def test_a_window_that_begins_with_the_last_kept_message_is_compacted_once():
     assert second_result.messages == result.messages
 
 
+def test_a_smaller_window_that_only_shortens_the_summary_asks_no_summariser():
+    findings = "\n".join(
+        f"- Relay {n} answers on port {48213 + n}, and it was done with very much care."
+        for n in range(90)
+    )
+    requests = list[Any]()
+
+    def summarizer(request: Any) -> str:
+        requests.append(request)
+        return f"## Findings\n{findings}"
+
+    archive = Archive.open("memory:")
+    common: dict[str, Any] = {"keep": ("messages", 2), "summarizer": summarizer}
+    common |= {"archive": archive, "on_failure": "raise"}
+    messages = history(range(30))
+    compactor = Compactor(window=20_000, **common)
+    first = compactor.compact(messages, thread_id="t", force=True)
+    shorter = Compactor(window=3_000, **common).compact(messages, thread_id="t")
+    assert (first.outcome, shorter.outcome, len(requests)) == ("compacted", "compacted", 1)
+    assert shorter.evicted == 0
+    assert shorter.tokens_after < first.tokens_after
+    assert shorter.summary.count("Relay 3 answers") == 1
+
+
 def history(numbers: Any) -> list[dict[str, Any]]:
     return [message for number in numbers for message in turn(number)]
 

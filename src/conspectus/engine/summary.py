@@ -225,13 +225,19 @@ def _may_be_tried_again(error: SummaryError, request: SummaryRequest | None) -> 
 def _summarizers_in_turn(leaving: Leaving) -> list[str]:
     """Return the names of the summarisers to ask, the embedded one as the last resort."""
     engine = leaving.engine
-    if window_alone_asks(leaving):
+    if window_alone_asks(leaving) or _only_shortens_notes(leaving):
         return [EMBEDDED]
     names = [*engine.summarizers]
     is_last_resort = engine.settings.on_failure == "degrade" and EMBEDDED not in names
     if is_last_resort and _must_become_smaller(leaving):
         names.append(EMBEDDED)
     return names
+
+
+def _only_shortens_notes(leaving: Leaving) -> bool:
+    """Tell whether nothing leaves, so that there is nothing for a summariser to read."""
+    is_all_noted = not leaving.evicted and not leaving.foreign_summaries
+    return leaving.engine.settings.notes and is_all_noted
 
 
 def _must_become_smaller(leaving: Leaving) -> bool:
