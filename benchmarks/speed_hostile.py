@@ -16,7 +16,7 @@ from conspectus.messages import read_messages
 from conspectus.messages.framing import is_recalled_text, record_label, summary_text
 from conspectus.messages.harmless import as_notes
 from conspectus.messages.message import sendable
-from conspectus.messages.shortening import clip
+from conspectus.messages.shortening import clip_message
 from conspectus.notes.extraction import extract_notes
 from conspectus.recall.hits import Hit
 from conspectus.recall.packing import Packing
@@ -76,7 +76,7 @@ def frame(text: str) -> None:
 def measure(text: str) -> None:
     """Measure a message, and shorten it."""
     [entry] = read_messages([{"role": "user", "content": text}])
-    clip(entry, 500, METER.message)
+    clip_message(entry, 500, METER.message)
 
 
 SCANS: dict[str, Callable[[str], None]] = {

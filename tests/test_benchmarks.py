@@ -51,6 +51,11 @@ def test_archives_that_fail_lose_nothing(script):
         assert row.holds, row
 
 
+@pytest.mark.parametrize("command", ["speed", "faults", "views"])
+def test_each_command_finds_what_it_imports(script, command):
+    assert callable(script(command).main)
+
+
 def test_labelled_answers_are_of_both_kinds(script):
     summaries = script("summaries")
     examples = list(summaries.read_examples())
