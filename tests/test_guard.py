@@ -15,6 +15,7 @@ from langchain_core.tools import tool
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.archive import Archive
+from conspectus.errors import PolicyError
 from conspectus.langchain import settings
 from conspectus.langchain.overflow import TRIES
 from graph_support import METER, Bench, check_sent, new_agent, scope_of, thread_config, user_input
@@ -223,6 +224,13 @@ def test_an_answer_that_is_empty_as_the_window_is_full_is_a_refusal():
     )
     talk(bench, 12)
     assert all(message.text for message in bench.values["messages"])
+
+
+def test_settings_of_a_guard_alone_are_refused_unless_they_change_nothing():
+    middleware = summarization()
+    assert ContextGuard(middleware, recall_tokens=512, keep=("messages", 20), trigger=None)
+    with pytest.raises(PolicyError, match="recall_tokens is for a guard that stands alone"):
+        ContextGuard(middleware, recall_tokens=513)
 
 
 def test_a_short_history_that_is_too_long_gets_a_summary_too():

@@ -1,11 +1,13 @@
-"""A name in back quotes, in a docstring of the source, is a name that the source has."""
+"""A name in back quotes, in a docstring or on a page about the code, is one that the code has."""
 
 import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCE = Path(__file__).parent.parent / "src"
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src"
+PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"]
 LONGEST_VALUE = 60  # characters of a text in the source that may be the value of a setting
 NAME = re.compile(r"`([A-Za-z_][\w.]*)`")
 
@@ -14,6 +16,7 @@ EXAMPLES = {
     *("DB_PASSWORD", "YOUR_API_KEY", "new_password1", "password_file"),
     *("IT", "WHO", "Infinity"),
 }
+OF_TESTS = {"BLOCKS", "CONSPECTUS_TEST_POSTGRES"}
 OF_OTHERS = {
     "BITS",
     "ContentBlock",
@@ -51,9 +54,11 @@ def test_names_in_docstrings_exist():
         known.update(names_in(tree, {id(node) for node in docs}))
         for node in docs:
             quoted |= dict.fromkeys(NAME.findall(ast.literal_eval(node)), path)
+    for page in PAGES:
+        quoted |= dict.fromkeys(NAME.findall(page.read_text(encoding="utf-8")), page)
     unknown = {
         name: path
         for name, path in quoted.items()
-        if not known.issuperset(name.split(".")) and name not in EXAMPLES | OF_OTHERS
+        if not known.issuperset(name.split(".")) and name not in EXAMPLES | OF_TESTS | OF_OTHERS
     }
     assert not unknown

@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 from compactor_support import compacted, new_compactor
 from conspectus import Compactor, SummarizationMiddleware, short_term
 from conspectus.messages import read_message, read_messages
-from conspectus.messages.blocks import media_of
+from conspectus.messages.media import media_of
 from conspectus.tokens import FAMILIES, MAY_BE_LOW, TokenMeter, estimate
 from conspectus.tokens.media import PAGE_BYTES, PER_IMAGE, PER_PAGE, media_tokens, pdf_pages
 from conspectus_sdk import Fitter

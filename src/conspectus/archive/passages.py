@@ -16,7 +16,7 @@ PASSAGE_BYTES = 480
 """About 120 tokens in any script: a few sentences."""
 
 UNDIVIDED_PASSAGES = 1.5
-"""A text of up to so many passages stays whole: one of few words tells little."""
+"""Passages of the largest text that stays whole: a passage of few words tells little."""
 
 MAX_PASSAGES = 2_000
 """Passages of one text; a larger text has longer ones."""
@@ -25,7 +25,7 @@ MAX_WORD = 80
 """Characters of a word in the index; what is longer is data."""
 
 FEW_SYMBOLS = 8
-"""Up to so many different symbols, each is replaced in the whole text at once."""
+"""Different symbols in a text up to which each is replaced in the whole text at once."""
 
 QUESTION_END = 400
 """Characters at the end of a message in which its question mark is looked for."""

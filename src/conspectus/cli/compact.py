@@ -168,7 +168,7 @@ def _roles_for(model: str | None, setting: str) -> str:
 
 
 def _why_kept(tokens: int, window: int | None, triggers: Sequence[str]) -> str:
-    """Say how a history of so many tokens can be compacted although its trigger has not come."""
+    """Say how a history can be compacted that is still below its trigger."""
     threshold = "170,000 tokens" if window is None else f"85% of the window, {window:,} tokens"
     smaller = f", or --window {tokens // 1000 * 1000}" if tokens > 999 else ""
     return (

@@ -51,10 +51,10 @@ class Rung:
     # The summary gets at least this part of its full size; at 0 its least useful size.
     summary: float
     cut: CutRule
-    clips: Clippable = "giants"  # what may be shown short
+    clips: Clippable = "giants"  # what may be clipped
     # messages that no cut can remove, and that the user wrote or pinned, are shown whole
     spares_users: bool = False
-    least_summary_only: bool = False  # the rest of the budget is for what is shown short
+    least_summary_only: bool = False  # the rest of the budget is for clipped messages
 
 
 LADDER = (

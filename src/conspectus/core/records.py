@@ -111,7 +111,7 @@ class RecordedClip:
     # Hash of the clipped text. It identifies the clip when it comes back, even with another id. It
     # is empty if the original is in no archive, because then no clip comes back.
     text_hash: str
-    limit: int  # as in `Clip`
+    limit: int  # as in `PlannedClip`
     # The words in the clip that say where its original is; empty if it is in the archive.
     pointer: str = ""
 

@@ -38,6 +38,22 @@ RECENT = 1_000
 """Newest messages of a history by which the next one is known."""
 
 
+class RecentStems(NamedTuple):
+    """Stems of the newest messages of a history, by which the next one is known."""
+
+    answered: Sequence[str] = ()  # up to the model's last answer, `RECENT` at most
+    unanswered: Sequence[str] = ()  # after it, where a question may come back reworded, or not
+
+    def with_later(self, entries: Sequence[Message]) -> RecentStems:
+        """Return the stems of the history with the messages that have come since."""
+        stems = stems_of(entries)
+        count = up_to_last_answer(entries)
+        if not count:
+            return self._replace(unanswered=[*self.unanswered, *stems])
+        answered = [*self.answered, *self.unanswered, *stems[:count]]
+        return RecentStems(answered[-RECENT:], stems[count:])
+
+
 class BegunLater(NamedTuple):
     """A history whose client sends its beginning no more."""
 

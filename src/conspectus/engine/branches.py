@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.core.records import Chain
-from conspectus.engine.begun_later import RECENT, continues, stems_of, up_to_last_answer
+from conspectus.engine.begun_later import RecentStems, continues, stems_of
 from conspectus.engine.folding import fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.view import View, clip_item_again, is_outdated_clip, view_of
@@ -53,10 +53,7 @@ async def settle_branch(view: View) -> View:
     may bring what was taken back. With `on_failure="raise"` it raises `ArchiveError`.
     """
     history = view.history
-    # Only up to the last answer: a question after it may come back reworded, or not at all.
-    stems = stems_of(view.entries)[: up_to_last_answer(view.entries)]
-    history.memory.recent_stems = stems[-RECENT:]
-    history.memory.recent_head_id = view.head_id
+    history.memory.remember_read(RecentStems().with_later(view.entries), view.head_id)
     if not view.is_other_branch:
         return view
     if not view.chain:

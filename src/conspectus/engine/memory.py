@@ -17,6 +17,7 @@ from conspectus.core.items import Role, Size
 from conspectus.core.plan import divide_size
 from conspectus.core.policy import REARM
 from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
+from conspectus.engine.begun_later import RecentStems
 from conspectus.engine.result import CompactionResult
 from conspectus.messages import Source
 from conspectus.messages.reading import CHARACTERS, THREADS
@@ -72,8 +73,7 @@ class QuietHistory:
     characters: int  # of all messages, images included
     joins: bool  # messages of the user in a row are joined
     last_role: Role | None  # of the newest message
-    stems: Sequence[str]  # of its messages, as `stems_of` gives them
-    unanswered: int  # how many of them come after the model's last answer
+    recent: RecentStems
     tokens_by_caller: int | None = None  # tokens of the view by a caller's counter, if any
 
 
@@ -96,6 +96,11 @@ class SessionMemory:
     recent_stems: Sequence[str] = ()  # of the history that was read last, up to its last answer
     recent_head_id: str | None = None  # id of the record that was in force for it
     reported_settings: set[object] = field(default_factory=set)  # logged as too tight
+
+    def remember_read(self, recent: RecentStems, head_id: str | None) -> None:
+        """Remember what was read last, so that the next history is known without its beginning."""
+        self.recent_stems = recent.answered
+        self.recent_head_id = head_id
 
     def failure_of(self, head_id: str | None, messages: int, over: bool) -> FailedSummary | None:
         """Return the latest failure, if it is of the history as it is now.

@@ -17,7 +17,7 @@ from typing import Any
 from conspectus.core.items import Size
 from conspectus.core.plan import BELOW
 from conspectus.core.plans import Keep, Plan
-from conspectus.engine.begun_later import RECENT, stems_of, up_to_last_answer
+from conspectus.engine.begun_later import RecentStems
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.measuring import correct_meter
 from conspectus.engine.memory import QuietHistory
@@ -54,7 +54,6 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
     if None in copies or (users and is_summary_message(users[-1].source)):
         return
     estimated = view.uncorrected or view
-    stems = stems_of(view.entries)
     quiet = QuietHistory(
         received=[entry.source for entry in view.entries],
         copies=copies,
@@ -67,8 +66,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         characters=sum(entry.cache_weight for entry in view.entries),
         joins=view.joins_user_messages,
         last_role=view.entries[-1].role if view.entries else None,
-        stems=stems,
-        unanswered=len(stems) - up_to_last_answer(view.entries),
+        recent=RecentStems().with_later(view.entries),
         tokens_by_caller=view.size.tokens if history.engine.meter.counts_lists else None,
     )
     history.engine.memories.quiet_histories.put(history.scope, quiet)
@@ -100,7 +98,7 @@ async def reuse_result(
     if quiet.tokens_by_caller is None and history.engine.meter.counts_lists:
         quiet = replace(quiet, tokens_by_caller=history.engine.count_as_sent(quiet.result.messages))
     memory.quiet_histories.put(history.scope, quiet)
-    _remember_stems(history, quiet)
+    history.memory.remember_read(quiet.recent, quiet.head.id if quiet.head else None)
     corrected = correct_meter(history, quiet.reports or (), quiet.head)
     tokens = _tokens_of(quiet, corrected)
     if not corrected.is_quiet(Size(tokens, len(quiet.sizes)), quiet.head):
@@ -114,13 +112,6 @@ async def reuse_result(
         tokens_after=tokens,
         budget=history.budget,
     )
-
-
-def _remember_stems(history: HistoryContext, quiet: QuietHistory) -> None:
-    """Remember what the history holds, as for one that is read in full; see `settle_branch`."""
-    answered = len(quiet.stems) - quiet.unanswered
-    history.memory.recent_stems = quiet.stems[max(0, answered - RECENT) : answered]
-    history.memory.recent_head_id = quiet.head.id if quiet.head else None
 
 
 def _tokens_of(quiet: QuietHistory, corrected: HistoryContext) -> int:
@@ -164,9 +155,6 @@ def _extend(
     view = [*view, *sources]
     sizes = [*before.sizes, *map(history.engine.meter.entry, later)]
     nothing_new = same_objects and not later
-    later_stems = stems_of(later)
-    answered = up_to_last_answer(later)
-    unanswered_before = 0 if answered else before.unanswered
     return replace(
         before,
         received=[*beginning, *sources],
@@ -176,8 +164,7 @@ def _extend(
         reports=_extended_reports(before, sources, sizes),
         characters=before.characters + sum(entry.cache_weight for entry in later),
         last_role=later[-1].role if later else before.last_role,
-        stems=[*before.stems, *later_stems],
-        unanswered=unanswered_before + len(later_stems) - answered,
+        recent=before.recent.with_later(later),
         tokens_by_caller=before.tokens_by_caller if nothing_new else None,
     )
 

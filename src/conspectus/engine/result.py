@@ -21,8 +21,9 @@ class CompactionResult:
     Attributes:
         outcome: `kept`: no compaction was due, or it failed and the history still fits.
             `compacted`: a new record is in force, and `messages` fit. `stuck`: `messages` do not
-            fit, and cannot be made to fit; every message that may be evicted was evicted, by this
-            call (`record` then says what it did) or earlier.
+            fit. Either what must stay does not fit: then `needed` has its tokens, and every message
+            that may be evicted was evicted, by this call (`record` says what it did) or earlier. Or
+            the compaction failed: then `failed` names the step, and nothing was evicted.
         reason: the reason for the outcome, in one sentence.
         cause: what caused the compaction; empty if there was none.
         messages: what to send to the model, in the kind that the caller passed. Kept messages are
@@ -52,8 +53,8 @@ class CompactionResult:
         redacted: number of secrets that were removed from the evicted and clipped messages, by
             kind.
         cut: tokens that are known to be missing at the end of the new summary; 0 if it is complete.
-        alternates: whether user messages that follow each other are joined in this history, because
-            no model has answered two of them in a row.
+        alternates: whether no model has answered two user messages in a row in this history. With
+            `alternate_roles="auto"` those after the summary are then joined with it.
         preparing: True if the trigger was reached, the history fits, and its summary is being
             prepared in the background. The caller needs to do nothing.
         head: id of the record in force, as the archive or the memory of this process names it;

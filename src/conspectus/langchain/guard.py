@@ -119,7 +119,7 @@ class ContextGuard(WrapsCalls[ContextT, ResponseT]):
         alone = {field.name: getattr(settings, field.name) for field in fields(MiddlewareSettings)}
         if summarization is None:
             summarization = SummarizationMiddleware(None, **alone)
-        elif ignored := [name for name in alone if alone[name] is not DEFAULTS[name]]:
+        elif ignored := [name for name in alone if alone[name] != DEFAULTS[name]]:
             raise PolicyError(
                 f"{', '.join(ignored)} is for a guard that stands alone; pass it to the "
                 "SummarizationMiddleware, whose settings are used"

@@ -1,7 +1,8 @@
-"""What the model of a request has refused: learned from its refusals, and left out from then on.
+"""What the model of a request has refused, and what its requests leave out for that.
 
-A model may refuse thoughts behind another beginning, messages of the user in a row, or a system
-message. Only the request changes: the state keeps the messages as they are.
+A model may refuse user messages in a row, or a system message: it gets none of them from then on.
+It may also refuse thoughts after another beginning: the refused request is sent again without them.
+Only the request changes: the state keeps the messages as they are.
 """
 
 from __future__ import annotations

@@ -25,15 +25,14 @@ from conspectus.messages.blocks import (
     USUAL_TEXT,
     BlockKind,
     at_path,
-    described,
     first_id,
     is_item,
     kind_of,
     plain_text,
     tool_and_arguments,
     unwrap_block,
-    without_bytes,
 )
+from conspectus.messages.media import described, without_bytes
 from conspectus.messages.message import (
     Call,
     Message,

@@ -18,13 +18,13 @@ from conspectus.messages.blocks import (
     CALLS,
     Shortenable,
     ShorteningMode,
-    described,
     is_item,
     kind_name,
     kind_of,
     plain_text,
     stays_whole,
 )
+from conspectus.messages.media import described
 from conspectus.messages.message import Message, Source
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def clip_message(
 def smallest_clip(
     message: Message, count: SourceCount, pointer: str = ARCHIVED, *, media_stay: bool = False
 ) -> int:
-    """Return the fewest tokens that `clip` can bring a message to."""
+    """Return the fewest tokens that `clip_message` can bring a message to."""
     return min(
         count(message.source), count(_clipped(message, 0, pointer, clip_media=not media_stay))
     )

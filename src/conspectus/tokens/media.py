@@ -16,7 +16,7 @@ from itertools import zip_longest
 from math import ceil
 from typing import Any
 
-from conspectus.messages.blocks import Media, media_of
+from conspectus.messages.media import Media, media_of
 from conspectus.tokens.estimate import Maker
 
 # Tokens of an image of unknown size: at OpenAI six tiles, at the others the most that one
