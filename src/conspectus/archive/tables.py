@@ -380,7 +380,7 @@ class Tables(ArchiveStore):
         return count
 
     def _remove_words(self, run: Transaction, number: int, key: str, body: bytes) -> None:
-        """Take the words of an original out of the index: it keeps no text, and must be told them."""
+        """Take the words of an original out of the index, which keeps no text to find them by."""
         # The words of a damaged one stay; the number at which they stand is never given again.
         with suppress(ArchiveError):
             item = original_of(decode_original(key, body).message, b"")
