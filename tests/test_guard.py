@@ -276,7 +276,7 @@ def fails(messages: list[BaseMessage]) -> str:
 @pytest.mark.parametrize(
     "settings",
     [{"preview": lambda request: None}, {"summarizer": fails, "on_failure": "keep"}],
-    ids=["a summary that a person refuses", "on_failure=keep"],
+    ids=["a summary that a person declines", "on_failure=keep"],
 )
 def test_no_request_is_made_to_fit_by_a_summary_that_is_not_to_be(settings, history):
     middleware = summarization(archive="memory:", history=history, **settings)

@@ -191,5 +191,5 @@ def test_a_preview_that_answers_with_no_text_is_told_what_to_answer():
     messages = [HumanMessage(f"Look at module {n}. " * 9, id=f"m{n}") for n in range(12)]
     settings: Any = {"trigger": ("messages", 4), "keep": ("messages", 2), "on_failure": "raise"}
     asking = SummarizationMiddleware("embedded", preview=lambda request: 5, **settings)
-    with pytest.raises(SummaryError, match="by text, or None to refuse: not 5"):
+    with pytest.raises(SummaryError, match="by text, or None to decline it: not 5"):
         asking.before_model({"messages": messages}, Runtime())

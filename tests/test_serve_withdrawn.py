@@ -19,7 +19,7 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from conspectus_serve.work import Work
 from histories import assistant, tool_result, user
@@ -307,7 +307,7 @@ def fail_to_archive(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[A
 
 @pytest.mark.parametrize(
     "error",
-    [ArchiveError("it is full"), Refusal(503, "the process has ended", reason="summariser")],
+    [ArchiveError("it is full"), HttpError(503, "the process has ended", reason="summariser")],
     ids=["archive", "worker"],
 )
 @pytest.mark.parametrize("send", ["clears", "drops"])

@@ -40,22 +40,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Instance = TypeVar("Instance")
-Surface = TypeVar("Surface", bound=type)
+Documented = TypeVar("Documented", bound=type)
 
 LINE = 100  # characters of a line of a docstring
 SECTIONS = ("Returns:", "Raises:", "Example:")
 """Sections of a docstring that stand behind the one of the arguments."""
 
 
-def unknown_argument(surface: str, name: str, parameters: Iterable[str]) -> TypeError:
+def unknown_argument(callee: str, name: str, parameters: Iterable[str]) -> TypeError:
     """Return the error for a keyword argument that a function or class does not know.
 
     Example:
         >>> unknown_argument("Compactor", "windows", ["window", "keep"])
         TypeError("Compactor: unexpected keyword argument 'windows'; did you mean 'window'?")
     """
-    meant = did_you_mean(name, parameters) or f" help({surface}) lists the known ones"
-    return TypeError(f"{surface}: unexpected keyword argument '{name}';{meant}")
+    meant = did_you_mean(name, parameters) or f" help({callee}) lists the known ones"
+    return TypeError(f"{callee}: unexpected keyword argument '{name}';{meant}")
 
 
 # Functions and constructors that take the fields of a dataclass
@@ -69,15 +69,15 @@ def function_takes(settings: Callable[P, T]) -> Callable[[Callable[[T], R]], Cal
     """
 
     def decorated(function: Callable[[T], R]) -> Callable[P, R]:
-        surface = function.__name__
+        callee = function.__name__
 
         @wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            return function(_built(settings, surface, args, kwargs))
+            return function(_built(settings, callee, args, kwargs))
 
         @wraps(function)
         async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
-            coroutine: Any = function(_built(settings, surface, args, kwargs))
+            coroutine: Any = function(_built(settings, callee, args, kwargs))
             return await coroutine
 
         shown: Any = awaited if inspect.iscoroutinefunction(function) else called
@@ -113,7 +113,7 @@ def takes(
     def decorated(
         constructor: Callable[[Instance, T], None],
     ) -> Callable[Concatenate[Instance, P], None]:
-        surface = constructor.__qualname__.split(".")[-2]
+        callee = constructor.__qualname__.split(".")[-2]
         instance, _, *var_keyword = signature(constructor).parameters.values()
 
         @wraps(constructor)
@@ -123,7 +123,7 @@ def takes(
                 unknown = {name: value for name, value in kwargs.items() if name not in names}
             known = {name: value for name, value in kwargs.items() if name not in unknown}
             build: Any = constructor
-            build(self, _built(settings, surface, args, known), **unknown)
+            build(self, _built(settings, callee, args, known), **unknown)
 
         shown: Any = constructed
         shown.__signature__ = Signature([instance, *parameters, *var_keyword])
@@ -153,29 +153,29 @@ def _signature_of(settings: Any) -> Signature:
 
 
 def _built(
-    settings: Callable[..., T], surface: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    settings: Callable[..., T], callee: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> T:
-    """Build settings of the arguments of a call; `surface` is the name of what was called.
+    """Build settings of the arguments of a call; `callee` is the name of what was called.
 
     Raises:
         TypeError: an argument is unknown, is missing, or is there twice.
     """
     taken = _signature_of(settings)
     if unknown := kwargs.keys() - taken.parameters:
-        raise unknown_argument(surface, min(unknown), taken.parameters)
+        raise unknown_argument(callee, min(unknown), taken.parameters)
     try:
         taken.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"{surface}: {error}") from None
+        raise TypeError(f"{callee}: {error}") from None
     return settings(*args, **kwargs)
 
 
-def documented(surface: Surface) -> Surface:
+def documented(cls: Documented) -> Documented:
     """Add the arguments that the constructor of a class `takes` to the docstring of the class."""
-    constructor = vars(surface)["__init__"]
-    shown: Any = surface
-    shown.__doc__ = _Docstring(surface.__doc__ or "", constructor.settings)
-    return surface
+    constructor = vars(cls)["__init__"]
+    shown: Any = cls
+    shown.__doc__ = _Docstring(cls.__doc__ or "", constructor.settings)
+    return cls
 
 
 class _Docstring:

@@ -110,7 +110,7 @@ class Fitter(Closing):
         if archive is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive = archive
-        self._background = None
+        self._preparations = None
         self._opened = archive if isinstance(settings.archive, (str, Path)) else None
         names = {field.name for field in fields(Settings)} & {*vars(settings)}
         shared = {name: getattr(settings, name) for name in names}

@@ -18,7 +18,7 @@ from conspectus_serve.headers import RawHeaders, to_client, to_upstream
 from conspectus_serve.held import OUR_MARK
 from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.models import window_in
-from conspectus_serve.protocols import TOO_LONG, Refusal, error_event, without_extra_slashes
+from conspectus_serve.protocols import TOO_LONG, HttpError, error_event, without_extra_slashes
 from conspectus_serve.reading import LARGE_BODY, RequestReader
 from conspectus_serve.reply import EVENT_HEADERS, Reply
 from conspectus_serve.resources import Resources
@@ -137,7 +137,7 @@ class HistoryAnswerer:
             exchange.sending = self._fitter.unchanged(client_request, read)
         sending = exchange.sending
         if sending.stuck_reason:
-            raise Refusal(400, sending.stuck_reason, TOO_LONG)
+            raise HttpError(400, sending.stuck_reason, TOO_LONG)
         if sending.own_answer:
             return None
         answer = await self._send_and_note_progress(request, exchange)
@@ -222,7 +222,7 @@ class HistoryAnswerer:
         try:
             async with asyncio.timeout(LIST_SECONDS):
                 _, listed = await self._get(request, "/v1/models", "")
-        except (Refusal, TimeoutError, ValueError, RecursionError):
+        except (HttpError, TimeoutError, ValueError, RecursionError):
             return False
         learned.listed = window_in(listed, read.model) or learned.listed
         return learned.listed is not None
@@ -236,7 +236,7 @@ class HistoryAnswerer:
         try:
             async with asyncio.timeout(self._settings.timeout):
                 status, body = await self._get(request, path, query)
-        except (Refusal, TimeoutError, ValueError, RecursionError):
+        except (HttpError, TimeoutError, ValueError, RecursionError):
             return False
         if status in GONE_STATUSES:
             delete = self._keeper.delete_response
@@ -254,7 +254,7 @@ class HistoryAnswerer:
         """Ask the upstream with a client's key; return the status, and JSON if that is 200.
 
         Raises:
-            Refusal, ValueError, RecursionError: the upstream gives no answer of JSON.
+            HttpError, ValueError, RecursionError: the upstream gives no answer of JSON.
         """
         headers = to_upstream(request.headers.raw, (b"content-type", b"idempotency-key"))
         answer = await self._upstream.send("GET", path, query, headers)

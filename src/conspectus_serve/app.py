@@ -23,7 +23,7 @@ from conspectus_serve.protocols import (
     COMPACT,
     HISTORY_FIELDS,
     PATH_WITHOUT_HISTORY,
-    Refusal,
+    HttpError,
     Route,
     error_body,
     error_event,
@@ -141,14 +141,14 @@ class Endpoint:
             await while_client_is_there(work, receive)
         except ClientDisconnect:
             reply.failure = CLIENT_LEFT
-        except Refusal as error:
-            await self._refuse(request, reply, route, error)
+        except HttpError as error:
+            await self._send_error(request, reply, route, error)
         except Exception as error:
             # Its text may hold a user's words.
             logger.error("an error inside: %s", type(error).__name__)
             logger.debug("where", exc_info=error)
             text = f"an error inside the endpoint ({type(error).__name__})"
-            await self._refuse(request, reply, route, Refusal(500, text))
+            await self._send_error(request, reply, route, HttpError(500, text))
         finally:
             note = exchange.note if exchange is not None else note
             seconds = time.monotonic() - began
@@ -167,8 +167,8 @@ class Endpoint:
             return None
         return route
 
-    async def _refuse(
-        self, request: Request, reply: Reply, route: Route | None, error: Refusal
+    async def _send_error(
+        self, request: Request, reply: Reply, route: Route | None, error: HttpError
     ) -> None:
         """Send an error in the protocol's form; an answer that has begun breaks off."""
         reply.status = error.status

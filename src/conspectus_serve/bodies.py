@@ -15,7 +15,7 @@ from typing import Any
 from conspectus._bounded_cache import BoundedCache
 from conspectus_serve.fingerprints import FingerprintedHistory
 from conspectus_serve.numbers import JsonReader
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 
 REMEMBERED_BODIES = 256
 REMEMBERED_BYTES = 8_000_000  # of all remembered bodies
@@ -83,7 +83,7 @@ class Bodies:
         """Read a body whose history is in a `field`.
 
         Raises:
-            Refusal: it is no JSON object.
+            HttpError: it is no JSON object.
         """
         earlier = self.remembered(tenant, raw, field)
         try:
@@ -91,9 +91,9 @@ class Bodies:
             body = body or _read_whole(raw, field)
         except (ValueError, RecursionError) as error:  # their words may hold a part of the body
             reason = f"the body is no JSON in UTF-8 ({type(error).__name__}); check it"
-            raise Refusal(400, reason) from None
+            raise HttpError(400, reason) from None
         if not isinstance(body.fields, dict):
-            raise Refusal(400, "the body is no JSON object; send {...}")
+            raise HttpError(400, "the body is no JSON object; send {...}")
         return body
 
     def remember(

@@ -27,7 +27,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.engine.history import LOCAL
 from conspectus.errors import ArchiveError, ConfigError
 from conspectus_serve.codings import CODINGS, CodingError, Decoder, GrowthError, codings_in
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.settings import ServeSettings, is_loopback
 
 logger = logging.getLogger("conspectus.serve")
@@ -182,14 +182,14 @@ class Entrance:
     def check(self, request: Request) -> None:
         """Refuse a request without the token, of another site's page, or with a path elsewhere."""
         if request.headers.get("upgrade", "").lower() == "websocket":
-            raise Refusal(426, "WebSockets are not served here; use HTTP")
+            raise HttpError(426, "WebSockets are not served here; use HTTP")
         if self._settings.token is None:
             self._check_site(request)
         elif not self._is_token(request.headers.get("x-conspectus-token", "")):
-            raise Refusal(401, "send the token of this endpoint as x-conspectus-token")
+            raise HttpError(401, "send the token of this endpoint as x-conspectus-token")
         target = request.scope.get("raw_path", b"").decode("latin-1")
         if not target.startswith("/") or target.startswith("//") or _DOT_SEGMENT.search(target):
-            raise Refusal(400, "this path has steps that lead elsewhere; write it plainly")
+            raise HttpError(400, "this path has steps that lead elsewhere; write it plainly")
 
     def check_page(self, request: Request) -> None:
         """Let see the pages of operation who is on this machine, or has the token.
@@ -199,16 +199,16 @@ class Entrance:
         tenants.
 
         Raises:
-            Refusal: the request may not see a page.
+            HttpError: the request may not see a page.
         """
         token = self._settings.token
         if token is None:
             self._check_site(request)
         shows_one_tenant = self._settings.tenant_rule == "one"
         if not _is_of_this_machine(request) and (token is None or not shows_one_tenant):
-            raise Refusal(403, "this page is for this machine alone, as it shows all tenants")
+            raise HttpError(403, "this page is for this machine alone, as it shows all tenants")
         if token is not None and not self._is_token(_password_of(request)):
-            raise Refusal(401, "the token of this endpoint is the password of this page")
+            raise HttpError(401, "the token of this endpoint is the password of this page")
 
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), (self._settings.token or "").encode())
@@ -227,11 +227,11 @@ class Entrance:
         if not unnamed and (len(names) != 1 or not self._is_here(f"//{names[0]}")):
             problem = "this endpoint is asked for by a name that is not of this machine"
             remedy = "use 127.0.0.1 or localhost, add the name to serve.hosts, or set a token"
-            raise Refusal(421, f"{problem}; {remedy}")
+            raise HttpError(421, f"{problem}; {remedy}")
         for origin in request.headers.getlist("origin"):
             if not self._is_own_page(origin):
                 remedy = "add its host to serve.hosts, or set a token"
-                raise Refusal(403, f"a page of another site may not use this endpoint; {remedy}")
+                raise HttpError(403, f"a page of another site may not use this endpoint; {remedy}")
 
     def _is_own_page(self, origin: str) -> bool:
         if origin.lower().startswith(("http://", "https://")):
@@ -246,7 +246,7 @@ class Entrance:
         """Read the body of a request, and take its codings off if it is to be decoded.
 
         Raises:
-            Refusal: it is too large, or not in the codings that its header names.
+            HttpError: it is too large, or not in the codings that its header names.
         """
         largest = self._settings.max_body_bytes
         raw = bytearray()
@@ -285,23 +285,23 @@ def _host_of(address: str) -> str | None:
         return None
 
 
-def _too_large(largest: int) -> Refusal:
+def _too_large(largest: int) -> HttpError:
     remedy = "send less at once, or raise serve.max_body_bytes"
-    return Refusal(413, f"the request is larger than {largest:,} bytes; {remedy}")
+    return HttpError(413, f"the request is larger than {largest:,} bytes; {remedy}")
 
 
 def _decoded(raw: bytes, codings: list[str], largest: int) -> bytes:
-    """Decompress a body, up to the size that a request may have. Raises Refusal."""
+    """Decompress a body, up to the size that a request may have. Raises HttpError."""
     for coding in reversed(codings):
         if coding not in CODINGS:
             readable = ", ".join(CODINGS)
-            raise Refusal(415, f"a body in {coding[:20]!r} is not read here; send {readable}")
+            raise HttpError(415, f"a body in {coding[:20]!r} is not read here; send {readable}")
     decoder = Decoder(codings, largest=largest, most_gzip_members=MOST_GZIP_MEMBERS)
     try:
         text = decoder.decode(raw)
         decoder.end()
     except CodingError as error:
-        raise Refusal(400, f"the body is not in {error}, as its header says") from None
+        raise HttpError(400, f"the body is not in {error}, as its header says") from None
     except GrowthError:
         raise _too_large(largest) from None
     return text

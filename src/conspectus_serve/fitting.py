@@ -30,7 +30,7 @@ from conspectus_serve.joining import Dropped
 from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.models import form_asked_for, in_forms
 from conspectus_serve.numbers import to_json
-from conspectus_serve.protocols import TOO_LONG, Refusal
+from conspectus_serve.protocols import TOO_LONG, HttpError
 from conspectus_serve.recall import RecallForRequests
 from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.sent_view import not_covered, view_to_send
@@ -75,7 +75,7 @@ class RequestFitter:
         On an event loop one compaction computes at a time, and none while it waits for its model.
 
         Raises:
-            Refusal: the archive fails, or a request that must be rewritten is not understood.
+            HttpError: the archive fails, or a request that must be rewritten is not understood.
         """
         sending = self.unchanged(request, read)
         conversation = read.conversation
@@ -185,7 +185,7 @@ class RequestFitter:
         if is_overflow(refusal, read.fields):
             try:
                 smaller = await self._shrink(request, conversation, sending, refusal)
-            except (Refusal, ConspectusError) as error:
+            except (HttpError, ConspectusError) as error:
                 logger.warning("a refused request could not be made smaller: %s", error)
                 return None
             if smaller is None:
@@ -219,7 +219,7 @@ class RequestFitter:
         What is returned is not written yet.
 
         Raises:
-            Refusal: nothing makes it fit.
+            HttpError: nothing makes it fit.
             ArchiveError: the archive cannot be read or written.
         """
         reserved = conversation.measured.reserved_tokens
@@ -240,7 +240,7 @@ class RequestFitter:
             Window(refusals.budget + reserved, reserved),
         )
         if smaller.stuck_reason:
-            raise Refusal(400, smaller.stuck_reason, TOO_LONG)
+            raise HttpError(400, smaller.stuck_reason, TOO_LONG)
         if smaller.tokens >= sent_tokens:
             return None
         note = f"the upstream refused {sent_tokens + reserved:,} tokens, so fewer were sent again"

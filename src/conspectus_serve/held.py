@@ -16,7 +16,7 @@ from typing import Any
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Cost
-from conspectus_serve.protocols import COMPACT, Refusal
+from conspectus_serve.protocols import COMPACT, HttpError
 from conspectus_serve.threads import scope_of
 
 OUR_MARK = "conspectus.v1."  # before the name in an item of ours; a provider's own begins otherwise
@@ -196,7 +196,7 @@ class HeldHistories:
         The thread is empty for a history without such items.
 
         Raises:
-            Refusal: an item is not held; it may be another tenant's.
+            HttpError: an item is not held; it may be another tenant's.
             ArchiveError: the archive cannot be read.
         """
         last_item = _last_item(history)
@@ -206,7 +206,7 @@ class HeldHistories:
         may_be_ours = name.isascii() and name.startswith("cmp_")
         held = self.find(tenant, name) if may_be_ours else None
         if held is None:
-            raise Refusal(400, NOT_HELD, "invalid_compaction_item")
+            raise HttpError(400, NOT_HELD, "invalid_compaction_item")
         # Some messages before the item are held once more; Codex gives its own new ids.
         held_contents = [_content(message) for message in held.messages]
         not_held = [

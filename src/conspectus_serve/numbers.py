@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 
 LONGEST_INTEGER = 4_000  # digits that Python reads and writes; it refuses more than 4,300
 TOO_LARGE = {math.inf: "1e999", -math.inf: "-1e999"}  # JSON for numbers that no float can hold
@@ -67,7 +67,7 @@ def to_json(value: Any, *, has_odd_numbers: bool) -> bytes:
     `has_odd_numbers` is what the `JsonReader` of the value says.
 
     Raises:
-        Refusal: the value holds a number that JSON does not have.
+        HttpError: the value holds a number that JSON does not have.
     """
     if not has_odd_numbers:
         try:
@@ -88,5 +88,5 @@ def _with_fenced_numbers(value: Any) -> Any:
         return value
     text = value.text if isinstance(value, OddNumber) else TOO_LARGE.get(value, repr(value))
     if not text.lstrip("-")[:1].isdigit():
-        raise Refusal(400, f"the body holds {text}, which is no JSON; send a number or null")
+        raise HttpError(400, f"the body holds {text}, which is no JSON; send a number or null")
     return f"{_FENCE}{text}"

@@ -22,7 +22,7 @@ from conspectus.tokens import TokenMeter
 from conspectus_serve.entrance import Entrance, tenants_in
 from conspectus_serve.exchange import Exchange
 from conspectus_serve.health import ArchiveHealth
-from conspectus_serve.protocols import Refusal, printable
+from conspectus_serve.protocols import HttpError, printable
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -157,7 +157,7 @@ class Operation:
             return HTMLResponse(self._html(request.query_params), 200, PAGE_HEADERS)
         except ArchiveError as error:
             return PlainTextResponse(f"the archive cannot be read: {error}\n", 503)
-        except Refusal as error:
+        except HttpError as error:
             headers = {}
             if error.status == 401:
                 headers = {"www-authenticate": 'Basic realm="Conspectus"'}

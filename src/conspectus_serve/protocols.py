@@ -34,7 +34,7 @@ REASONS = {
 """Reasons of failures by the status that the endpoint answers with; others lie in the request."""
 
 
-class Refusal(Exception):
+class HttpError(Exception):
     """A request that the endpoint refuses, or that its upstream cannot answer.
 
     `reason` is the word for it in the log and the figures; by default it follows from the status.

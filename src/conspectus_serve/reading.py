@@ -33,7 +33,7 @@ from conspectus_serve.held import Held, without_trigger
 from conspectus_serve.joining import Dropped, Joined
 from conspectus_serve.models import NO_WINDOW, EngineKey
 from conspectus_serve.originals import Restored
-from conspectus_serve.protocols import RESPONSES, Refusal
+from conspectus_serve.protocols import RESPONSES, HttpError
 from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.threads import ThreadMatch, hint_of, scope_of
 
@@ -72,7 +72,7 @@ class RequestReader:
         """Read a request, measure it, and find its thread.
 
         Raises:
-            Refusal: it cannot be read, or the archive cannot.
+            HttpError: it cannot be read, or the archive cannot.
         """
         return self._read(request, is_large=False)
 
@@ -272,10 +272,10 @@ class RequestReader:
 
 
 def _named_thread(headers: Headers) -> str:
-    """Return the thread that a client names; empty for none. Raises Refusal."""
+    """Return the thread that a client names; empty for none. Raises HttpError."""
     thread = headers.get(THREAD_HEADER, "")
     if THREAD_HEADER in headers and not 0 < len(thread) <= LONGEST_NAME:
-        raise Refusal(400, f"{THREAD_HEADER} is a name of up to {LONGEST_NAME} characters")
+        raise HttpError(400, f"{THREAD_HEADER} is a name of up to {LONGEST_NAME} characters")
     return thread
 
 

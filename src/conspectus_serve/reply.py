@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.types import Send
 
 from conspectus_serve.headers import RawHeaders, to_client
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.upstream_answer import UpstreamAnswer
 
 EVENT_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
@@ -34,7 +34,7 @@ class Reply:
         """Send a piece of the body; before the first one status and headers."""
         if not self.has_begun:
             if not 200 <= status < 600:  # which no server can send
-                raise Refusal(502, f"the upstream has answered with status {status}; try again")
+                raise HttpError(502, f"the upstream has answered with status {status}; try again")
             self.has_begun = True
             self.status = status
             start = {"type": "http.response.start", "status": status, "headers": headers}

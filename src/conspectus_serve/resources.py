@@ -15,7 +15,7 @@ from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.held import HeldHistories
 from conspectus_serve.models import Models
 from conspectus_serve.originals import OriginalMessages
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import ThreadIndex
 from conspectus_serve.work import UNREADABLE, Work
@@ -29,7 +29,7 @@ class MessageNotUnderstood(Exception):
     def check_may_go_on(self, read: ReadRequest) -> None:
         """Refuse the request if it cannot be sent on as it came."""
         if read.is_rewritten or read.asks_for_compaction:
-            raise Refusal(400, f"a message is not understood: {self}") from None
+            raise HttpError(400, f"a message is not understood: {self}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ class Resources:
 
     @contextmanager
     def explaining_errors(self) -> Iterator[None]:
-        """Turn errors of the engine into a `Refusal`, or into `MessageNotUnderstood`."""
+        """Turn errors of the engine into a `HttpError`, or into `MessageNotUnderstood`."""
         try:
             yield
         except ArchiveError as error:
             self.health.note_failure()
             reason = f"the archive is not there just now: {error}"
-            raise Refusal(503, reason, reason="archive") from None
+            raise HttpError(503, reason, reason="archive") from None
         except RecursionError:
-            raise Refusal(400, "the request is nested too deeply; send less of it") from None
+            raise HttpError(400, "the request is nested too deeply; send less of it") from None
         except UNREADABLE as error:
             raise MessageNotUnderstood(str(error)) from None
 
@@ -97,7 +97,7 @@ class Resources:
         """Log a failure to keep something: the request goes on, and its answer stands."""
         try:
             yield
-        except (ConspectusError, Refusal) as error:  # the latter of a worker process that ended
+        except (ConspectusError, HttpError) as error:  # the latter of a worker process that ended
             if isinstance(error, ArchiveError):
                 self.health.note_failure()
             logger.warning("%s: %s", what_failed, error)

@@ -13,8 +13,8 @@ import aiohttp
 
 from conspectus_serve.codings import CODINGS, CodingError, Decoder, GrowthError, codings_in
 from conspectus_serve.headers import RawHeaders
-from conspectus_serve.protocols import CHAT, MESSAGES, Protocol, Refusal
-from conspectus_serve.upstream_failures import refusal_for
+from conspectus_serve.protocols import CHAT, MESSAGES, HttpError, Protocol
+from conspectus_serve.upstream_failures import http_error_for
 
 REFUSING_STATUSES = frozenset((400, 413, 422, 429, *range(500, 600)))
 """Statuses with which upstreams refuse a request that is too long."""
@@ -83,7 +83,7 @@ class UpstreamAnswer:
     """An open answer of the upstream, whose body comes in pieces.
 
     An answer in a `protocol` is remembered as it goes by; None for another one. Methods that read
-    raise Refusal if the upstream breaks off.
+    raise HttpError if the upstream breaks off.
 
     Attributes:
         status: of HTTP.
@@ -164,10 +164,10 @@ class UpstreamAnswer:
                     return piece
         except CodingError as error:
             problem = f"the upstream's answer is not in {error}, as its header says"
-            raise Refusal(502, f"{problem}; check serve.upstream") from None
+            raise HttpError(502, f"{problem}; check serve.upstream") from None
         except GrowthError:
             problem = "the upstream's answer is too large, once it is decompressed"
-            raise Refusal(502, f"{problem}; check serve.upstream") from None
+            raise HttpError(502, f"{problem}; check serve.upstream") from None
 
     async def _receive(self) -> bytes:
         """Receive a piece as the upstream sends it; none at the end."""
@@ -179,7 +179,7 @@ class UpstreamAnswer:
             piece = content.read_nowait()  # it raises before it gives what has come
             content.set_exception(error)
             if not piece:
-                raise refusal_for(error) from None
+                raise http_error_for(error) from None
             return piece
 
     async def whole(self) -> bytes:

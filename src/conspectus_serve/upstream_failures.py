@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import aiohttp
 
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 
 
 class _FailureText(NamedTuple):
@@ -43,7 +43,7 @@ _FAILURES: Sequence[tuple[type[Exception], _FailureText]] = (
 """What is said of errors by their types; the first that an error has counts."""
 
 
-def refusal_for(error: Exception) -> Refusal:
+def http_error_for(error: Exception) -> HttpError:
     """Return what the client is told of an error."""
     text = next(text for error_type, text in _FAILURES if isinstance(error, error_type))
     reason = type(error.__cause__ or error).__name__
@@ -52,7 +52,7 @@ def refusal_for(error: Exception) -> Refusal:
     remedy = text.remedy
     if "CERTIFICATE_VERIFY" in reason:
         remedy = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
-    return Refusal(text.status, f"{text.problem} ({reason}); {remedy}")
+    return HttpError(text.status, f"{text.problem} ({reason}); {remedy}")
 
 
 def _words_of_system(error: OSError) -> str:

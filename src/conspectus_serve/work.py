@@ -36,7 +36,7 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.messages import read_messages
 from conspectus_serve.fingerprints import Fingerprint, fingerprints_of
 from conspectus_serve.models import EngineKey, Models
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.recall import search_originals
 from conspectus_serve.settings import ServeSettings
 
@@ -146,7 +146,7 @@ class _Link:
 class WorkerProcess(Work):
     """Do the work in another process, which gives way where processors are short.
 
-    Methods that are no coroutines are for worker threads. Raises Refusal where that process ends
+    Methods that are no coroutines are for worker threads. Raises HttpError where that process ends
     again and again.
     """
 
@@ -201,7 +201,7 @@ class WorkerProcess(Work):
                 return answer.result()
             logger.warning("the process that summarises has ended, and is started again")
         reason = "the process that summarises has ended; send the request again"
-        raise Refusal(503, reason, reason="summariser")
+        raise HttpError(503, reason, reason="summariser")
 
     def _receive_answers(self, link: _Link) -> None:
         with suppress(Exception):  # at its end, or after what is no answer

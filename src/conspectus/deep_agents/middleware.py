@@ -176,7 +176,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             settings = replace(settings, window=None, reserved_tokens=BY_MODEL)
         copy = DeepAgentsSummarization(**vars(settings), **self._deprecated)
         # One preparation for all, which ends when the first is closed.
-        engine = replace(copy._setup.engine, preparations=self._background)
+        engine = replace(copy._setup.engine, preparations=self._preparations)
         copy._made = copy._setup.with_engine(engine)
         return copy
 

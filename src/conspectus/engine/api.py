@@ -97,7 +97,7 @@ class Compactor(Attributes, Closing):
         self._request_template = request_template(self._engine, settings.summary_request, limit)
         self.policy = self._engine.policy
         self.archive = self._engine.archive
-        self._background = self._engine.preparations
+        self._preparations = self._engine.preparations
         self._opened = self.archive if isinstance(settings.archive, (str, Path)) else None
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._window = window_or_trigger(self.policy, window)
@@ -264,7 +264,7 @@ class Compactor(Attributes, Closing):
             (True, 'nothing')
         """
         scope = scope_of(tenant, thread_id, session)
-        if self._background is None:
+        if self._preparations is None:
             raise PolicyError(
                 "notes are prepared where background=True, so that compact() swaps them in"
             )

@@ -1,4 +1,4 @@
-"""A person reads the summary before it takes effect, and may change or refuse it."""
+"""A person reads the summary before it takes effect, and may change or decline it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST_ASKED = 20
 """Answers that do not fit, after which a preview is given up."""
 
 
-class SummaryRefused(SummaryError):
-    """A person has refused the summary, which raises nothing."""
+class SummaryDeclined(SummaryError):
+    """A person has declined the summary. The caller gets a result, not this error."""
 
 
 async def ask_for_approval(written: WrittenDraft, leaving: Leaving) -> Draft:
@@ -29,7 +29,7 @@ async def ask_for_approval(written: WrittenDraft, leaving: Leaving) -> Draft:
     of a graph works in it.
 
     Raises:
-        SummaryRefused: the person does not want it.
+        SummaryDeclined: the person does not want it.
         SummaryError: no answer can be used.
     """
     ask = leaving.engine.preview
@@ -46,7 +46,7 @@ async def ask_for_approval(written: WrittenDraft, leaving: Leaving) -> Draft:
         found=written.found,
     )
     problem = ""
-    with observing("step", name="preview", by=draft.by, outcome="refused") as observation:
+    with observing("step", name="preview", by=draft.by, outcome="declined") as observation:
         for _ in range(MOST_ASKED):
             answer = _answer(ask, replace(request, problem=problem))
             if answer is None:
@@ -62,12 +62,12 @@ async def ask_for_approval(written: WrittenDraft, leaving: Leaving) -> Draft:
                 return replace(draft, body=edited, tokens=tokens, notes=notes)
             problem = f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
             if not edited:
-                problem = "it is empty; refuse it to leave the history as it is"
+                problem = "it is empty; decline it to leave the history as it is"
     if answer is None:
-        raise SummaryRefused("the summary was refused by the person who was asked")
+        raise SummaryDeclined("the person who was asked declined the summary")
     raise SummaryError(
         f"the preview answered {MOST_ASKED} times with a text that cannot be used ({problem}); "
-        "answer with the summary, with a text within `request.limit` tokens, or with None to refuse"
+        "answer with a text within `request.limit` tokens, such as the summary, or None to decline"
     )
 
 
@@ -77,9 +77,9 @@ async def _as_text_of_summary(leaving: Leaving, answer: str) -> str:
 
 
 def _answer(ask: Preview, request: PreviewRequest) -> str | None:
-    """Ask the person; None refuses."""
+    """Ask the person; None declines."""
     with others_may_compute():
         answer = ask(request)
     if answer is not None and not isinstance(answer, str):
-        raise SummaryError(f"answer a preview by text, or None to refuse: not {answer!r:.70}")
+        raise SummaryError(f"answer a preview by text, or None to decline it: not {answer!r:.70}")
     return answer

@@ -45,7 +45,7 @@ def _summarizer_of(writer: Any, settings: Settings, *, answers_prompts: bool) ->
     """
     if writer is None or names_embedded(writer):
         return EmbeddedSummarizer()
-    refuse_class(writer)
+    check_is_instance(writer)
     inner = writer
     while is_runnable(inner) and not is_chat_model(inner):
         inner = getattr(inner, "bound", None) or getattr(inner, "runnable", None)
@@ -71,7 +71,7 @@ def _summarizer_of(writer: Any, settings: Settings, *, answers_prompts: bool) ->
     )
 
 
-def refuse_class(model: object) -> None:
+def check_is_instance(model: object) -> None:
     """Raise `PolicyError` for a class in the place of its instance."""
     if isinstance(model, type):
         name = model.__name__
@@ -99,7 +99,7 @@ def predicate(pin: Pin) -> Callable[[Any], bool] | None:
 
 
 def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> Any:
-    """Return the model of an entry point, built if it is a name.
+    """Return the model that a caller gave, built if it is a name.
 
     Where another one writes, a name whose model cannot be built stays a name: it still says which
     tokens to estimate.
@@ -107,7 +107,7 @@ def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> A
     Raises:
         PolicyError: it writes and cannot be built, or is no model and another one writes.
     """
-    refuse_class(model)
+    check_is_instance(model)
     if isinstance(model, str) and not names_embedded(model):
         from conspectus.model.chat_model import chat_model_named
 

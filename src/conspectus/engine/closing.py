@@ -14,7 +14,7 @@ from conspectus.errors import PolicyError
 class Closing:
     """`close`, `aclose` and `with` for an object that prepares notes."""
 
-    _background: Preparations | None
+    _preparations: Preparations | None
     _opened: Archive | None
 
     def close(self, timeout: float | None = None) -> None:
@@ -43,8 +43,8 @@ class Closing:
             raise PolicyError(
                 f"timeout must be seconds from 0 on, or None for no end, not {timeout!r}"
             )
-        if self._background is not None:
-            await self._background.close(timeout)
+        if self._preparations is not None:
+            await self._preparations.close(timeout)
         if self._opened is not None:
             await call_either_way(self._opened.close)
 

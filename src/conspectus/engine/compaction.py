@@ -193,6 +193,6 @@ def _event_of(leaving: Leaving) -> SummarizationEvent:
         session=scope.session,
         tenant=scope.tenant,
         cause=leaving.plan.cause,
-        agent_name=leaving.engine.surface.agent_name,
-        runtime=leaving.engine.surface.runtime,
+        agent_name=leaving.engine.caller_format.agent_name,
+        runtime=leaving.engine.caller_format.runtime,
     )

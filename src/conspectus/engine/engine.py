@@ -29,7 +29,7 @@ LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surface:
+class CallerFormat:
     """How one caller shows, sends and counts what all callers share."""
 
     summary_size: Callable[[str], int] | None = None
@@ -70,7 +70,7 @@ class Engine:
     preview: Preview | None = None
     hooks: tuple[BeforeSummarization, ...] = ()
     """Functions that get the messages that are about to leave."""
-    surface: Surface = field(default_factory=Surface)
+    caller_format: CallerFormat = field(default_factory=CallerFormat)
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
     tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
@@ -83,7 +83,7 @@ class Engine:
 
     @classmethod
     def build(cls, settings: Settings, policy: Policy, meter: TokenMeter) -> Self:
-        """Make the engine of an entry point.
+        """Make the engine of a way in: a class, a function or a command that takes settings.
 
         Raises:
             PolicyError: a summariser, the redactor or another setting cannot be used.
@@ -136,7 +136,9 @@ class Engine:
         """Count a view by the caller's counter, as it is sent; None where there is no such."""
         if not self.meter.counts_lists:
             return None
-        request = view if self.surface.as_request is None else self.surface.as_request(view)
+        request = (
+            view if self.caller_format.as_request is None else self.caller_format.as_request(view)
+        )
         return self.meter.whole(request)
 
     def measuring_by(self, meter: TokenMeter) -> Self:

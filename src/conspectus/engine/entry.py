@@ -1,4 +1,4 @@
-"""The way in for every surface: the short way where nothing is due, else the story of `compaction`.
+"""Where every caller enters: the short path if nothing is due, else the story of `compaction`.
 
 Work that computes for long runs in a worker thread, so that it never holds an event loop.
 """

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from conspectus.core.records import Chain, Record, RecordedClip
 from conspectus.engine.begun_later import BegunLater, begun_later, stem_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
-from conspectus.messages.alternation import ReceivedJoined, is_labelled_joined, taken_apart
+from conspectus.messages.alternation import JoinedMessage, is_labelled_joined, taken_apart
 from conspectus.messages.framing import summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import assign_keys, occurrences
@@ -46,7 +46,7 @@ class Folded(NamedTuple):
     entries: list[Message]  # of the history, each message that came joined taken apart
     remaining: list[Remaining]
     dropped: int  # messages that were left out because the records cover them
-    came_joined: tuple[ReceivedJoined, ...] = ()
+    received_joined: tuple[JoinedMessage, ...] = ()
     clients_own: frozenset[str] = frozenset()
     """Keys of messages that the client has put in the place of others, such as its own summary."""
 
@@ -81,7 +81,7 @@ def fold(chain: Chain, entries: Sequence[Message], *, is_continuation: bool = Fa
     if not chain:
         everything = [Remaining(at, entry.key, None, False) for at, entry in enumerate(entries)]
         return Folded((), list(entries), everything, 0)
-    parted, came_joined = _take_joined_apart(entries, chain)
+    parted, received_joined = _take_joined_apart(entries, chain)
     summaries = _record_index_by_place(parted, chain)
     clips = _known_clips(parted, chain, summaries)
     named = _named_behind(parted, chain, summaries, clips)
@@ -92,7 +92,7 @@ def fold(chain: Chain, entries: Sequence[Message], *, is_continuation: bool = Fa
         matched = _match_whole_history(chain, named, keys, is_continuation)
     remaining, dropped = _left_in_view(matched, summaries, clips)
     return Folded(
-        matched.chain, matched.entries, remaining, dropped, came_joined, matched.clients_own
+        matched.chain, matched.entries, remaining, dropped, received_joined, matched.clients_own
     )
 
 
@@ -127,13 +127,13 @@ def newest_clips(chain: Chain) -> dict[str, RecordedClip]:
 
 def _take_joined_apart(
     entries: Sequence[Message], chain: Chain
-) -> tuple[list[Message], tuple[ReceivedJoined, ...]]:
+) -> tuple[list[Message], tuple[JoinedMessage, ...]]:
     """Take messages apart that begin with a summary of the chain, as views have joined them.
 
     A dict is only taken for one before any answer of the agent: elsewhere somebody has pasted it.
     """
     parted: list[Message] = []
-    came_joined: list[ReceivedJoined] = []
+    received_joined: list[JoinedMessage] = []
     may_be_joined = True
     for entry in entries:
         parts = None
@@ -147,10 +147,10 @@ def _take_joined_apart(
             parted.append(entry)
         else:
             parted += map(read_message, parts)
-            came_joined.append(ReceivedJoined(entry.source, tuple(parts)))
-    if came_joined:
+            received_joined.append(JoinedMessage(entry.source, tuple(parts)))
+    if received_joined:
         assign_keys(parted)
-    return parted, tuple(came_joined)
+    return parted, tuple(received_joined)
 
 
 # Summaries and clips that come back

@@ -22,7 +22,7 @@ FAILED_REMARK = "failed"
 """The kind of an archive's remarks on failures."""
 
 SUMMARY_FAILED = "summary"
-"""The name of such a remark: a summary failed, or was refused."""
+"""The name of such a remark: a summary failed, or was declined."""
 
 PREPARATION_FAILED = "preparation"
 """The name of another: notes that were prepared in the background failed."""

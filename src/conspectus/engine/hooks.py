@@ -43,7 +43,7 @@ class PreviewRequest:
 
 
 Preview = Callable[[PreviewRequest], str | None]
-"""A function that returns the text that takes effect, or None to reject it."""
+"""A function that returns the text that takes effect, or None to decline it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -324,8 +324,8 @@ def measure_summary(
     engine = history.engine
     if engine.meter.counts_lists:
         return (engine.count_as_sent(messages_to_send(view, remaining, body, number)) or 0) - beside
-    if engine.surface.summary_size is not None:
-        return engine.surface.summary_size(body)
+    if engine.caller_format.summary_size is not None:
+        return engine.caller_format.summary_size(body)
     return engine.meter.message(provisional_summary_message(view, body))
 
 
@@ -379,7 +379,7 @@ def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> _Limit
         return _Limits(least, least)
     hard = min(hard, plan.budget - beside)
     soft = min(soft, int(plan.budget / REARM) - beside)
-    if engine.surface.summary_size is not None and plan.budget < SMALLEST_SUMMARY:
+    if engine.caller_format.summary_size is not None and plan.budget < SMALLEST_SUMMARY:
         # A summary in a tiny budget need only fit by itself where its message is the caller's own.
         largest = max(hard, plan.budget)
         return _Limits(largest, largest)

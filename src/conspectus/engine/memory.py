@@ -33,7 +33,7 @@ KEPT_OF_A_SESSION = 8
 
 @dataclass(frozen=True, slots=True)
 class FailedSummary:
-    """A summary that failed, or that a person refused."""
+    """A summary that failed, or that a person declined."""
 
     head_id: str | None  # of the record that was in force
     trigger_size: Size  # the size of the history as its trigger counts

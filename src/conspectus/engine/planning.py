@@ -38,7 +38,7 @@ SUMMARY_FLOOR = 120
 """Tokens beside its frame below which a summary holds little more than one rule."""
 
 FAILED_BEFORE = (
-    "the last compaction, at %d messages, failed or was refused; it is tried again once the "
+    "the last compaction, at %d messages, failed or was declined; it is tried again once the "
     "history has grown by a tenth, or by more after failures in a row, or no longer fits the window"
 )
 
@@ -239,7 +239,7 @@ def measured_plan(view: View, plan_within: PlanWithin, *, force: bool = False) -
     if not isinstance(first, Compact):
         return first
     # Where the summary's message is the caller's own, it bears no id of a record.
-    is_callers_own = view.history.engine.surface.summary_size is not None
+    is_callers_own = view.history.engine.caller_format.summary_size is not None
     aim = budget if is_callers_own else budget - min(ID_MARGIN, budget // 64)
     attempts = _plan_in_less_and_less_room(view, first, plan_within, aim, budget)
     return attempts.fitting or _smallest_plan(view, attempts.last, plan_within, aim, force=force)

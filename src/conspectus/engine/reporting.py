@@ -8,7 +8,7 @@ from typing import Any
 from conspectus.core.plans import Compact, Keep, Stuck
 from conspectus.core.policy import size_has_grown
 from conspectus.core.records import Cost, Record
-from conspectus.engine.approval import SummaryRefused
+from conspectus.engine.approval import SummaryDeclined
 from conspectus.engine.attempts import Attempts, attempts_of
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.history_store import SUMMARY_FAILED
@@ -121,7 +121,7 @@ async def report_failure(
         observation: the event of the compaction.
 
     Raises:
-        ConspectusError: the error, if `on_failure` is `"raise"` and no person has refused.
+        ConspectusError: the error, if `on_failure` is `"raise"` and no person has declined.
     """
     view = decision.view
     engine = view.history.engine
@@ -138,14 +138,14 @@ async def report_failure(
     if view.history.exceeds_window(view.size):
         budget = view.history.budget or 0
         reason += f"; the history takes {view.size.tokens:,} of {budget:,} tokens"
-    was_refused = isinstance(error, SummaryRefused)
+    was_declined = isinstance(error, SummaryDeclined)
     observation.add(tries_failed=len(attempts.failures))
-    if was_refused:
-        observation.add(outcome="refused")
+    if was_declined:
+        observation.add(outcome="declined")
     else:
         observation.add(outcome="failed", failure=error.failure, **fields)
     await engine.notify(view.history.scope, "failed", redaction, is_clean=True, reason=reason)
-    if engine.settings.on_failure == "raise" and not was_refused:
+    if engine.settings.on_failure == "raise" and not was_declined:
         raise error
     assert isinstance(decision.plan, Compact)
     return _make_result(
@@ -167,7 +167,7 @@ def _cause_of(error: ConspectusError) -> Failure:
 
 
 async def remember_failure(view: View, error: ConspectusError) -> None:
-    """Remember a summary that failed or was refused, here and for other processes.
+    """Remember a summary that failed or was declined, here and for other processes.
 
     A failure of the archive is not remembered: the next step tries again.
     """
@@ -179,8 +179,8 @@ async def remember_failure(view: View, error: ConspectusError) -> None:
     trigger_size = history.trigger_size or size
     before = history.memory.failure_of(view.head_id, size.messages, over)
     times = 1
-    # Without a window, and for a person who has refused, each tenth counts alike.
-    counts_failures = history.window is not None and not isinstance(error, SummaryRefused)
+    # Without a window, and for a person who has declined, each tenth counts alike.
+    counts_failures = history.window is not None and not isinstance(error, SummaryDeclined)
     if before is not None and counts_failures:
         times = before.times + size_has_grown(trigger_size, before.trigger_size)
     failure = FailedSummary(view.head_id, trigger_size, size, over, times)
@@ -216,7 +216,7 @@ async def report_compacted(
     is_stuck = plan.budget is not None and after.size.tokens > plan.budget
     outcome: Outcome = "stuck" if is_stuck else "compacted"
     observation.add(
-        outcome="passing" if engine.surface.for_one_request else outcome,
+        outcome="passing" if engine.caller_format.for_one_request else outcome,
         messages=len(leaving.keys),
         tokens_after=after.size.tokens,
         record=record.id,

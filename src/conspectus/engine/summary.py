@@ -147,7 +147,7 @@ def check_draft(leaving: Leaving, draft: Draft) -> Draft:
         reasons = rejection_reasons(
             draft, leaving.evicted, tokens=tokens, replaced=replaced, limit=sizes.hard_limit
         )
-        outcome = "refused" if reasons else "ok"
+        outcome = "rejected" if reasons else "ok"
         observation.add(problems=len(reasons), tokens_after=tokens, outcome=outcome)
     if reasons:
         raise rejection(draft, reasons)

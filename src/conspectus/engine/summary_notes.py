@@ -159,7 +159,7 @@ def _users_message_in_view(leaving: Leaving) -> list[str]:
 
 def rejection(draft: Draft, reasons: Sequence[str]) -> SummaryRejected:
     """Return the error of a text that cannot be used, with the cost of the text."""
-    error = SummaryRejected(f"the summary by {draft.by} was refused: {'; '.join(reasons)}")
+    error = SummaryRejected(f"the summary by {draft.by} was rejected: {'; '.join(reasons)}")
     error.cost = draft.cost
     return error
 

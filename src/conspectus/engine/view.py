@@ -26,7 +26,7 @@ from conspectus.messages import (
     summary_text,
 )
 from conspectus.messages.alternation import (
-    ReceivedJoined,
+    JoinedMessage,
     alternating,
     described_parts,
     rejoined,
@@ -89,7 +89,7 @@ class View:
     dropped: int = 0  # messages that were left out because the records cover them
     stored_head: str = ""  # id of the record that the store names as in force; empty if none
     is_other_branch: bool = False  # the store names other records than those of this history
-    came_joined: tuple[ReceivedJoined, ...] = ()
+    received_joined: tuple[JoinedMessage, ...] = ()
     alternates: bool = False
     """No model has answered two messages of the user in a row in this history."""
     joins_user_messages: bool = False  # so that views have none either
@@ -121,8 +121,10 @@ class View:
     def sent(self) -> list[Source]:
         """The messages of the view as they are sent, those of the user in a row joined."""
         if self.joins_user_messages:
-            return alternating(self.sources, self.came_joined)
-        return rejoined(self.sources, self.came_joined) if self.came_joined else self.sources
+            return alternating(self.sources, self.received_joined)
+        return (
+            rejoined(self.sources, self.received_joined) if self.received_joined else self.sources
+        )
 
     @cached_property
     def size(self) -> Size:
@@ -195,7 +197,7 @@ def view_of(
         entries=entries,
         as_dicts=as_dicts,
         dropped=folded.dropped,
-        came_joined=folded.came_joined,
+        received_joined=folded.received_joined,
         alternates=alternates,
         joins_user_messages=must_join(history.engine, alternates, compacted=bool(folded.chain)),
         clients_own=folded.clients_own,
@@ -231,8 +233,8 @@ def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
             summary=is_summary,
             clipped=recorded_clip is not None,
             tokens_for_keep=None
-            if engine.surface.keep_count is None
-            else engine.surface.keep_count(source),
+            if engine.caller_format.keep_count is None
+            else engine.caller_format.keep_count(source),
             labelled=is_labelled_summary(entry),
             by_host=entry.role == "user" and is_host_message(entry),
             superseded=place in superseded,
@@ -379,15 +381,17 @@ def _with_summary_of(
 ) -> list[ViewItem]:
     """Return a view with the summary of a record."""
     text = summary_text(record.summary, archived=record.archived, number=record.notes_number)
-    message = summary_message(text, record.id, as_dict=as_dicts, name=engine.surface.summary_name)
+    message = summary_message(
+        text, record.id, as_dict=as_dicts, name=engine.caller_format.summary_name
+    )
     summary = ViewItem(
         key=f"summary:{record.id}",
         role="user",
         tokens=engine.meter.message(message),
         summary=True,
         tokens_for_keep=None
-        if engine.surface.keep_count is None
-        else engine.surface.keep_count(message),
+        if engine.caller_format.keep_count is None
+        else engine.caller_format.keep_count(message),
         source=message,
     )
     return _with_summary(items, summary)
@@ -421,7 +425,7 @@ def provisional_summary_message(view: View, body: str, number: str = NO_NUMBER) 
     """Return the message of a summary whose record has no id yet."""
     history = view.history
     text = summary_text(body, archived=history.store.keeps_originals, number=number)
-    name = history.engine.surface.summary_name
+    name = history.engine.caller_format.summary_name
     return summary_message(text, NO_ID, as_dict=view.as_dicts, name=name)
 
 

@@ -169,8 +169,10 @@ class AgentStep:
             archive=archive,
             on_event=self._tell,
             clip_pointer=location,
-            surface=replace(
-                setup.engine.surface, agent_name=agent_name_of(self.runtime), runtime=self.runtime
+            caller_format=replace(
+                setup.engine.caller_format,
+                agent_name=agent_name_of(self.runtime),
+                runtime=self.runtime,
             ),
         )
         held = self.held
@@ -209,7 +211,7 @@ class AgentStep:
             on_event=None,
             preparations=None,
             memories=Memories(),
-            surface=replace(engine.surface, for_one_request=True),
+            caller_format=replace(engine.caller_format, for_one_request=True),
             clip_pointer=KEPT,
             summarizers={EMBEDDED: EmbeddedSummarizer()},
             hooks=(),

@@ -229,7 +229,7 @@ class SummarizationMiddleware(
         return SummarizationSettings(**{name: vars(self)[name] for name in NAMES})
 
     @property
-    def _background(self) -> Preparations | None:  # type: ignore[override]
+    def _preparations(self) -> Preparations | None:  # type: ignore[override]
         return self._made.engine.preparations
 
     def __getstate__(self) -> dict[str, Any]:

@@ -209,14 +209,14 @@ class MeasuredStep:
 
     def prepare(self) -> None:
         """Prepare the next notes in the background, once the trigger is near."""
-        jobs = self.step.setup.engine.preparations
-        if jobs is None:
+        preparations = self.step.setup.engine.preparations
+        if preparations is None:
             return
         history = self.history()
         head_id = self.held.head_id
         if not history.nears_trigger(self.trigger_size):
             return
-        if jobs.may_begin(history.scope, head_id, self.trigger_size):
+        if preparations.may_begin(history.scope, head_id, self.trigger_size):
             begin_preparation(
                 history, read_messages(self.step.messages), head_id, self.trigger_size
             )

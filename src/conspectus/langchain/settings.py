@@ -23,7 +23,7 @@ from conspectus.bridge import is_async
 from conspectus.core.items import Window
 from conspectus.core.policy import ContextSize
 from conspectus.engine.building import window_of
-from conspectus.engine.engine import Engine, Surface
+from conspectus.engine.engine import CallerFormat, Engine
 from conspectus.engine.hooks import Preview, PreviewRequest
 from conspectus.engine.settings import (
     KEEP,
@@ -220,11 +220,11 @@ class Setup:
             preview = _interrupt
         elif callable(settings.preview):
             preview = settings.preview
-        surface = Surface(
+        caller_format = CallerFormat(
             keep_count=self.counting.message if counts_alone else None, summary_name=SUMMARY_NAME
         )
         # Messages of the user are joined in requests only: the state keeps each as it is.
-        return replace(engine, preview=preview, surface=surface, joins_by_setting=False)
+        return replace(engine, preview=preview, caller_format=caller_format, joins_by_setting=False)
 
     def with_engine(self, engine: Engine) -> Setup:
         """Return the same with another engine; what was learned and cached is shared."""

@@ -57,16 +57,18 @@ REMEMBERED_JOINS = 16  # joined messages that are kept: an agent sends the same 
 
 
 class JoinedMessage(NamedTuple):
-    """A joined LangChain message, the messages that it was made of, and what they held."""
+    """A message that was joined, and the messages that it was made of."""
 
-    whole: Any
-    parts: tuple[Any, ...]
-    contents: tuple[Any, ...]
+    whole: Source
+    parts: tuple[Source, ...]
+    contents: tuple[Any, ...] | None = None
+    """The contents of the parts when they were joined; None if no caller can have changed them."""
 
-    def is_made_of(self, messages: Sequence[Any]) -> bool:
-        """Tell whether it was made of just these messages as they are now."""
-        contents = map(_content_of, messages)
-        return all(map(is_, self.parts, messages)) and all(map(is_, self.contents, contents))
+    def is_made_of(self, messages: Sequence[Source]) -> bool:
+        """Return whether it was made of exactly these messages, as they are now."""
+        if len(messages) != len(self.parts) or not all(map(is_, messages, self.parts)):
+            return False
+        return self.contents is None or all(map(is_, self.contents, map(_content_of, messages)))
 
 
 _newest_joins: BoundedCache[tuple[int, ...], JoinedMessage] = BoundedCache(REMEMBERED_JOINS)
@@ -131,18 +133,7 @@ def without_refused(
 # Joining
 
 
-class ReceivedJoined(NamedTuple):
-    """A message that came joined, and the messages that it was made of."""
-
-    whole: Source
-    parts: tuple[Source, ...]
-
-    def is_made_of(self, messages: Sequence[Source]) -> bool:
-        """Tell whether a run of messages is just these parts."""
-        return len(messages) == len(self.parts) and all(map(is_, messages, self.parts))
-
-
-def alternating(view: Sequence[Any], received_joined: Sequence[ReceivedJoined] = ()) -> list[Any]:
+def alternating(view: Sequence[Any], received_joined: Sequence[JoinedMessage] = ()) -> list[Any]:
     """Join messages of the user that stand one behind another.
 
     Args:
@@ -166,7 +157,7 @@ def alternating(view: Sequence[Any], received_joined: Sequence[ReceivedJoined] =
     return sent
 
 
-def rejoined(view: Sequence[Any], received_joined: Sequence[ReceivedJoined]) -> list[Any]:
+def rejoined(view: Sequence[Any], received_joined: Sequence[JoinedMessage]) -> list[Any]:
     """Put messages that came joined in the place of their parts, and join no others."""
     sent = list(view)
     for joined in received_joined:

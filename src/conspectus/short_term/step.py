@@ -18,7 +18,7 @@ from conspectus.core.plan import TOO_LARGE, oldest_first
 from conspectus.core.plans import Compact, Plan, Stuck
 from conspectus.core.policy import SLACK, Policy, TriggerCondition
 from conspectus.core.records import Chain, Record
-from conspectus.engine.engine import Engine, Surface
+from conspectus.engine.engine import CallerFormat, Engine
 from conspectus.engine.entry import carry_out_decision
 from conspectus.engine.history import HistoryContext, StateHoldsRecords
 from conspectus.engine.measuring import share_out_count
@@ -114,7 +114,9 @@ class Invocation:
             engine,
             joins_by_setting=False,  # messages are joined where the result is put together
             empty_summary_tokens=self._size_of(""),
-            surface=Surface(summary_size=self._size_of, as_request=self._view_in_template),
+            caller_format=CallerFormat(
+                summary_size=self._size_of, as_request=self._view_in_template
+            ),
         )
 
     async def summarise(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
@@ -329,7 +331,7 @@ def split_history(
     index = newest_user_message(remaining)
     newest = None if index is None else remaining[index]
     last_id = running.last_summarized_message_id if running else None
-    _refuse_reused_ids(remaining, covered, last_id, newest)
+    _check_reused_ids(remaining, covered, last_id, newest)
     remaining = [m for m in remaining if m is newest or m.id not in covered]
     if any(message.id is None for message in remaining):
         raise InputError(
@@ -376,7 +378,7 @@ def _check_messages(messages: Any) -> None:
             raise InputError(f"{count} messages have the ID {name}; give each its own")
 
 
-def _refuse_reused_ids(
+def _check_reused_ids(
     remaining: Sequence[BaseMessage],
     covered: Container[str | None],
     last_id: str | None,
