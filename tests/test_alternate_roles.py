@@ -116,9 +116,9 @@ def test_a_view_that_comes_back_goes_on_with_its_chain(blocks):
 def test_the_whole_history_sent_later_is_the_same_chain():
     compactor = new_compactor()
     view = run_loop(compactor, 30, through_json)
-    head = compactor.archive.head(SCOPE)
+    head = compactor.archive.head_id(SCOPE)
     result = compactor.compact([*talk(30)], thread_id="t")
-    assert compactor.archive.head(SCOPE) == head
+    assert compactor.archive.head_id(SCOPE) == head
     assert result.messages == view
 
 

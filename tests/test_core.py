@@ -9,8 +9,8 @@ from conspectus import Compactor
 from conspectus.core.exchanges import match_calls, must_stay
 from conspectus.core.items import Item, Window
 from conspectus.core.ladder import LADDER, Ladder, SummaryBounds
-from conspectus.core.plan import PlanOptions, plan, plan_draft, window_or_trigger
-from conspectus.core.plans import Compact, Keep
+from conspectus.core.plan_types import Compact, Keep
+from conspectus.core.planner import PlanOptions, plan, plan_draft, window_or_trigger
 from conspectus.core.policy import SUMMARY_DIVISOR
 from conspectus.core.records import Cost, Record, RecordedClip
 from conspectus.engine.folding import Folded, fold

@@ -20,11 +20,11 @@ from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.core.items import Size
-from conspectus.core.plans import Keep
+from conspectus.core.plan_types import Keep
 from conspectus.engine.branches import load_view
+from conspectus.engine.decision import plan_for
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.planning import plan_for
 from conspectus.messages import read_messages
 from graph_support import look_calls
 from scripted_models import ScriptedChatModel

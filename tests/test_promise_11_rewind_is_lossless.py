@@ -58,9 +58,9 @@ def test_looking_for_a_branch_changes_nothing_and_settling_it_does():
     history = HistoryContext(compactor._engine, SCOPE)
     view = run(load_view(history, read_messages(sent[:4])))
     assert view.chain == ()
-    assert compactor.archive.head(SCOPE) == head
+    assert compactor.archive.head_id(SCOPE) == head
     run(settle_branch(view))
-    assert compactor.archive.head(SCOPE) == ""
+    assert compactor.archive.head_id(SCOPE) == ""
 
 
 def test_a_branch_that_could_not_be_noted_is_noted_later(monkeypatch):
@@ -83,7 +83,7 @@ def test_a_branch_that_could_not_be_noted_is_noted_later(monkeypatch):
 
     monkeypatch.setattr(Archive, "set_head", failing_twice)
     other = [*sent[:4], *talk(40, 5)]
-    assert compacted(other[:4], listening).head  # still that of the branch that was left
+    assert compacted(other[:4], listening).head_id  # still that of the branch that was left
     assert compacted(other, listening, force=True).outcome == "compacted"
     assert events == ["start", "end"], "no other worker was there"
 
@@ -92,8 +92,8 @@ def test_a_branch_that_could_not_be_noted_is_noted_later(monkeypatch):
 def test_the_head_of_a_result_is_the_record_in_force_now(settings):
     compactor = new_compactor(keep=("messages", 10), **settings)
     result = compacted(TURNS[:60], compactor, force=True)
-    assert result.head == result.record_id
-    assert compacted(result.messages, compactor).head == result.record_id
+    assert result.head_id == result.record_id
+    assert compacted(result.messages, compactor).head_id == result.record_id
 
 
 def test_without_an_archive_a_branch_that_was_left_is_found_again():

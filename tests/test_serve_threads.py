@@ -375,7 +375,7 @@ def test_progress_that_could_not_be_written_is_written_later(monkeypatch):
     mend()
     index.write()
     other_process = ThreadIndex(index._archive, index._health)
-    assert other_process.find(TENANT, history).head == "r-1"
+    assert other_process.find(TENANT, history).head_id == "r-1"
 
 
 def test_what_waits_for_an_archive_is_bounded(monkeypatch):

@@ -403,36 +403,36 @@ class StoreConformance(ArchiveConformance):
     ) -> None:
         item = StoredItem("a", b"half")
         with pytest.raises(RuntimeError, match="broken"):
-            store.write(place, {"messages": [item], "records": _Broken(item)}, head="a")
-        assert store.head(place) is None
+            store.write(place, {"messages": [item], "records": _Broken(item)}, head_id="a")
+        assert store.head_id(place) is None
         for kind in KINDS:
             assert store.read(place, kind, None) == {}
 
     def test_a_head_is_moved_by_who_knows_it(self, store: ArchiveStore, place: Scope) -> None:
-        assert store.head(place) is None
-        assert store.write(place, {}, head="first", expected_head="") == "first"
-        assert store.write(place, {}, head="second", expected_head="first") == "second"
+        assert store.head_id(place) is None
+        assert store.write(place, {}, head_id="first", expected_head_id="") == "first"
+        assert store.write(place, {}, head_id="second", expected_head_id="first") == "second"
         remark: dict[ValueKind, list[StoredItem]] = {"remarks": [StoredItem("a", b"1")]}
-        assert store.write(place, remark, head="third", expected_head="first") == "second"
+        assert store.write(place, remark, head_id="third", expected_head_id="first") == "second"
         assert store.read(place, "remarks", None) == {}
         # A retry of one's own commit is no conflict, and nor is a head that was taken back.
-        assert store.write(place, remark, head="second", expected_head="first") == "second"
+        assert store.write(place, remark, head_id="second", expected_head_id="first") == "second"
         assert store.read(place, "remarks", None) == {"a": b"1"}
-        assert store.write(place, {}, head="") == store.head(place) == ""
-        assert store.write(place, {}, head="third", expected_head="first") == "third"
+        assert store.write(place, {}, head_id="") == store.head_id(place) == ""
+        assert store.write(place, {}, head_id="third", expected_head_id="first") == "third"
         assert store.write(place, {"remarks": [StoredItem("b", b"2")]}) == "third"
 
     def test_of_many_who_move_a_head_one_does(self, store: ArchiveStore, place: Scope) -> None:
-        store.write(place, {}, head="before")
+        store.write(place, {}, head_id="before")
 
         def commit(name: str) -> str:
             item = StoredItem(name, b"mine")
-            return store.write(place, {"records": [item]}, head=name, expected_head="before")
+            return store.write(place, {"records": [item]}, head_id=name, expected_head_id="before")
 
         names = [f"writer{number}" for number in range(8)]
         with ThreadPoolExecutor(len(names)) as pool:
             heads = set(pool.map(commit, names))
-        assert heads == {store.head(place)}
+        assert heads == {store.head_id(place)}
         assert store.read(place, "records", None) == dict.fromkeys(heads, b"mine")
 
     def test_many_threads_write_at_once(self, store: ArchiveStore, place: Scope) -> None:
@@ -448,12 +448,12 @@ class StoreConformance(ArchiveConformance):
     ) -> None:
         another = Scope(place.tenant, "another", "session")
         for scope in (place, another):
-            store.write(scope, {kind: [StoredItem("a", b"1")] for kind in KINDS}, head="a")
+            store.write(scope, {kind: [StoredItem("a", b"1")] for kind in KINDS}, head_id="a")
         assert set(store.scopes(place.tenant)) == {place, another}
         # Its message, its record and its draft; remarks and heads do not count.
         assert store.forget([place]) == 3
         assert store.scopes(place.tenant) == [another]
-        assert (store.head(place), store.head(another)) == (None, "a")
+        assert (store.head_id(place), store.head_id(another)) == (None, "a")
         assert all(store.read(place, kind, None) == {} for kind in KINDS)
         assert all(store.read(another, kind, None) for kind in KINDS)
         assert store.forget([place]) == 0
@@ -463,12 +463,12 @@ class StoreConformance(ArchiveConformance):
         place = Scope(f"conformance-{uuid.uuid4()}", "thread")
         assert store.ttl is not None
         begin = time.monotonic()
-        store.write(place, {"records": [StoredItem("a", b"1"), StoredItem("b", b"2")]}, head="b")
+        store.write(place, {"records": [StoredItem("a", b"1"), StoredItem("b", b"2")]}, head_id="b")
         time.sleep(0.6 * store.ttl)
         store.write(place, {"remarks": [StoredItem("n", b"3")]}, renewed=["a"])
         time.sleep(max(0.0, begin + 1.2 * store.ttl - time.monotonic()))
         assert store.read(place, "records", None) == {"a": b"1"}
         assert store.read(place, "remarks", None) == {"n": b"3"}
-        assert store.head(place) is None
-        assert store.write(place, {}, head="c", expected_head="expired") == "c"
+        assert store.head_id(place) is None
+        assert store.write(place, {}, head_id="c", expected_head_id="expired") == "c"
         store.forget(store.scopes(place.tenant))

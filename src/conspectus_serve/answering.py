@@ -165,9 +165,9 @@ class HistoryAnswerer:
         has_progress = False
         if conversation is not None and exchange.sending is not None:
             was_noted = exchange.compactions > 0 or exchange.request.route.counts
-            head = exchange.sending.head
+            head_id = exchange.sending.head_id
             has_progress = not was_noted and self._keeper.note_progress(
-                exchange.request, conversation, head
+                exchange.request, conversation, head_id
             )
         if (
             has_progress and self._resources.archive.backend.may_hang

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus.engine.begun_later import joint_of
+from conspectus.engine.truncated import joint_of
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory, without_number
 
 TAIL_LENGTH = 48  # newest talk messages of a thread that are kept to compare histories with
@@ -36,15 +36,15 @@ MANY_SHARED_MESSAGES = 8  # so many suffice, however short they are
 class ThreadProgress:
     """How far a thread had come at its last request, as it is kept in the archive."""
 
-    head: str  # id of the record in force; empty for none
+    head_id: str  # id of the record in force; empty for none
     tail: list[str]  # names of the newest talk, up to the last answer; never empty
     first: str  # name of the first talk
     hint: str  # the client's name of its session; empty for none
 
     @classmethod
-    def of(cls, history: FingerprintedHistory, head: str, hint: str) -> ThreadProgress:
+    def of(cls, history: FingerprintedHistory, head_id: str, hint: str) -> ThreadProgress:
         tail = list(history.answered_names[-TAIL_LENGTH:])
-        return cls(head, tail, history.compared_names[0], hint)
+        return cls(head_id, tail, history.compared_names[0], hint)
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> ThreadProgress:
@@ -52,7 +52,7 @@ class ThreadProgress:
 
     def row(self) -> dict[str, Any]:
         """Return what the archive keeps."""
-        return {"head": self.head, "tail": self.tail, "first": self.first, "hint": self.hint}
+        return {"head": self.head_id, "tail": self.tail, "first": self.first, "hint": self.hint}
 
 
 def continues_thread(history: FingerprintedHistory, progress: ThreadProgress, hint: str) -> bool:

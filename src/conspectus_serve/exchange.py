@@ -113,7 +113,7 @@ class Sending:
     # The compaction in force, if the history is sent compacted.
     view: list[Any] | None = None  # the messages that are sent; None for the history as it came
     result: CompactionResult | None = None  # its messages are those of the view, as they were read
-    head: str = ""  # id of the record in force
+    head_id: str = ""  # id of the record in force
     dropped: Dropped = field(default_factory=Dropped)  # as far as no record covers it
     free_tokens: int | None = None  # of the window; None if unknown
     stuck_reason: str = ""  # why it is not sent: nothing makes it fit
@@ -198,7 +198,7 @@ class Exchange:
                 "messages_archived": result.dropped + result.evicted if result else 0,
                 "tokens_before": self.tokens,
                 "tokens_after": self.sent_tokens,
-                "record": sending.head if sending is not None else "",
+                "record": sending.head_id if sending is not None else "",
                 "recalled_tokens": (sending.recalled_tokens or None) if sending else None,
             }
         return own_headers(**values, state=state, note=self.note)

@@ -13,7 +13,7 @@ from typing import Any
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Scope
 from conspectus.core.items import Window
-from conspectus.core.plan import window_or_trigger
+from conspectus.core.planner import window_or_trigger
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES
 from conspectus.model.provider_errors import is_overflow
@@ -84,8 +84,10 @@ class RequestFitter:
         try:
             with self._resources.explaining_errors():
                 if conversation.copied_from is not None:
-                    source, head = conversation.copied_from
-                    await asyncio.to_thread(self._originals.copy, source, conversation.scope, head)
+                    source, head_id = conversation.copied_from
+                    await asyncio.to_thread(
+                        self._originals.copy, source, conversation.scope, head_id
+                    )
                 if conversation.is_due:
                     room = window_or_trigger(
                         conversation.measured.engine.policy, conversation.measured.room
@@ -139,9 +141,11 @@ class RequestFitter:
             self._health.note_failure()
             note = note or f"nothing was compacted: {result.reason}"
 
-        if compacted.head and (conversation.is_named or compacted.head != conversation.match.head):
+        if compacted.head_id and (
+            conversation.is_named or compacted.head_id != conversation.match.head_id
+        ):
             await self._one_computation.run(
-                self._keeper.note_compaction, request, conversation, dropped, compacted.head
+                self._keeper.note_compaction, request, conversation, dropped, compacted.head_id
             )
         still_dropped = not_covered(dropped, compacted)
         if len(still_dropped.messages) < len(dropped.messages):
@@ -161,7 +165,7 @@ class RequestFitter:
             note=note,
             view=view.messages,
             result=replace(result, messages=view.messages_as_read),
-            head=compacted.head,
+            head_id=compacted.head_id,
             dropped=still_dropped,
             free_tokens=None if room is None else room.budget - view.tokens,
             stuck_reason=_stuck_reason(result.reason, conversation) if refuses else "",
@@ -297,12 +301,12 @@ class RequestFitter:
     ) -> tuple[list[Any], int]:
         """Return a view with originals that the user's newest message needs, and their tokens."""
         assert sending.view is not None
-        if self._settings.recall == "off" or not sending.head:
+        if self._settings.recall == "off" or not sending.head_id:
             return sending.view, 0
         return self._recall.add_to(
             sending.view,
             conversation.scope,
-            sending.head,
+            sending.head_id,
             history=conversation.originals,
             meter=conversation.measured.engine.meter,
             free_tokens=sending.free_tokens,

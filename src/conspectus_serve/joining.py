@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from conspectus.engine.begun_later import LEAST_SHARED, MOST_KEPT, joint_of, run_of
+from conspectus.engine.truncated import LEAST_SHARED, MOST_KEPT, joint_of, run_of
 from conspectus_serve.fingerprints import Fingerprint, without_number
 
 CHARACTERS_BESIDE = 1_000  # that a message takes in memory beside its own

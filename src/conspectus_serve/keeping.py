@@ -47,7 +47,7 @@ class ExchangeKeeper:
             self._originals.keep_withdrawn(withdrawal, archive_originals)
 
     def note_compaction(
-        self, request: ClientRequest, conversation: Conversation, dropped: Dropped, head: str
+        self, request: ClientRequest, conversation: Conversation, dropped: Dropped, head_id: str
     ) -> None:
         """Note what a new record covers; its client may have gone, and sends the same again.
 
@@ -55,30 +55,32 @@ class ExchangeKeeper:
         """
         self._originals.note_covered(
             conversation.scope,
-            head,
+            head_id,
             dropped.put_back(conversation.fingerprints, dropped.fingerprints),
             dropped.put_back(conversation.originals, dropped.messages),
         )
-        self.note_progress(request, conversation, head)
+        self.note_progress(request, conversation, head_id)
         self._threads.write()
         add_tenant(self._archive, request.tenant)
 
-    def note_progress(self, request: ClientRequest, conversation: Conversation, head: str) -> bool:
+    def note_progress(
+        self, request: ClientRequest, conversation: Conversation, head_id: str
+    ) -> bool:
         """Note how far the thread has come; False if that need not be written.
 
-        `head` is the id of the record in force; empty for none.
+        `head_id` is the id of the record in force; empty for none.
         """
         match = conversation.match
         fingerprinted = conversation.fingerprinted
-        if conversation.is_named and not head:
+        if conversation.is_named and not head_id:
             return False
-        if head == match.head and match.tail == fingerprinted.answered_names[-TAIL_LENGTH:]:
+        if head_id == match.head_id and match.tail == fingerprinted.answered_names[-TAIL_LENGTH:]:
             return False
         if conversation.is_named:
-            self._threads.note_named(request.tenant, match.thread, fingerprinted, head)
+            self._threads.note_named(request.tenant, match.thread, fingerprinted, head_id)
         else:
             hint = conversation.hint
-            self._threads.note(request.tenant, match.thread, fingerprinted, head, hint)
+            self._threads.note(request.tenant, match.thread, fingerprinted, head_id, hint)
         return True
 
     def learn_from_usage(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
-from conspectus.engine.begun_later import LEAST_SHARED
+from conspectus.engine.truncated import LEAST_SHARED
 from conspectus.messages import read_messages
 from conspectus_serve.cleared import is_left_of
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory
@@ -82,7 +82,7 @@ class OriginalMessages:
     def restore(
         self,
         scope: Scope,
-        head: str,
+        head_id: str,
         history: FingerprintedHistory,
         fingerprints: list[Fingerprint],
     ) -> Restored:
@@ -100,7 +100,7 @@ class OriginalMessages:
         """
         sent = history.messages
         remembered = self._remembered.get(scope) or RememberedHistory([], [])
-        covered = self._covered_until(scope, head)
+        covered = self._covered_until(scope, head_id)
         withdrawn = self._withdrawn.of(scope)
         is_unchanged = all(map(is_, remembered.fingerprints, fingerprints))
         new_fingerprints = fingerprints[len(remembered.fingerprints) :]
@@ -188,7 +188,7 @@ class OriginalMessages:
     def withdrawal(
         self,
         scope: Scope,
-        head: str,
+        head_id: str,
         restored: Restored,
         joined: Joined,
     ) -> Withdrawal | None:
@@ -213,7 +213,7 @@ class OriginalMessages:
             scope=scope,
             history=dropped.put_back(restored.messages, dropped.messages),
             messages=messages,
-            covered_keys=self._covered_until(scope, head).keys,
+            covered_keys=self._covered_until(scope, head_id).keys,
             names=frozenset(fingerprint.name for fingerprint in restored.fingerprints),
             left_names=joined.left_names(),
             begins_anew=joined.begins_anew,
@@ -244,17 +244,17 @@ class OriginalMessages:
     def note_covered(
         self,
         scope: Scope,
-        head: str,
+        head_id: str,
         fingerprints: Sequence[Fingerprint],
         messages: Sequence[Any],
     ) -> None:
-        """Note once which of a history's messages the record `head` covers or shortens.
+        """Note once which of a history's messages the record `head_id` covers or shortens.
 
         Raises:
             ArchiveError: the archive cannot be read or written.
         """
-        chain = self._archive.chain_at(scope, head)
-        if not chain or self._archive.read_remarks(scope, "covered", [head]):
+        chain = self._archive.chain_at(scope, head_id)
+        if not chain or self._archive.read_remarks(scope, "covered", [head_id]):
             return
         record = chain[-1]
         covered_keys = {*record.covers}
@@ -273,29 +273,29 @@ class OriginalMessages:
                 whole_of_part |= dict.fromkeys(fingerprint.part_names, fingerprint.name)
         note = {"messages": rows, "parts": whole_of_part}
         self._archive.write_remarks(scope, "covered", {record.id: note})
-        self._covered.drop((scope, head))
+        self._covered.drop((scope, head_id))
 
-    def copy(self, source: Scope, target: Scope, head: str) -> None:
+    def copy(self, source: Scope, target: Scope, head_id: str) -> None:
         """Copy the chain of a record, and what it covers, into another scope.
 
         Raises:
             ArchiveError: the archive cannot be read or written.
         """
-        covered = self._covered_until(source, head)
+        covered = self._covered_until(source, head_id)
         note = {"messages": covered.messages, "parts": covered.whole_of_part}
-        self._archive.write_remarks(target, "covered", {head: note})
-        self._archive.copy(source, target, head)
+        self._archive.write_remarks(target, "covered", {head_id: note})
+        self._archive.copy(source, target, head_id)
 
-    def _covered_until(self, scope: Scope, head: str) -> CoveredMessages:
+    def _covered_until(self, scope: Scope, head_id: str) -> CoveredMessages:
         """Return what `note_covered` has noted of all records up to one."""
-        if not head:
+        if not head_id:
             return CoveredMessages({}, {})
-        remembered = self._covered.get((scope, head))
+        remembered = self._covered.get((scope, head_id))
         if remembered is not None:
             return remembered
         messages: dict[str, ArchivedMessage] = {}
         whole_of_part: dict[str, str] = {}
-        chain = self._archive.chain_at(scope, head)
+        chain = self._archive.chain_at(scope, head_id)
         record_ids = [record.id for record in chain]
         for note in self._archive.read_remarks(scope, "covered", record_ids).values():
             whole_of_part |= note["parts"]
@@ -303,7 +303,7 @@ class OriginalMessages:
                 messages[name] = ArchivedMessage(*row)
         keys = frozenset(key for record in chain for key in record.covers)
         covered = CoveredMessages(messages, whole_of_part, keys)
-        self._covered.put((scope, head), covered)
+        self._covered.put((scope, head_id), covered)
         return covered
 
 

@@ -11,10 +11,10 @@ from starlette.datastructures import Headers
 
 from conspectus.archive import Scope
 from conspectus.core.items import Size
-from conspectus.core.plan import window_or_trigger
-from conspectus.engine.begun_later import LEAST_SHARED
+from conspectus.core.planner import window_or_trigger
 from conspectus.engine.folding import fold
 from conspectus.engine.history import HistoryContext
+from conspectus.engine.truncated import LEAST_SHARED
 from conspectus.messages import read_messages
 from conspectus_serve.bodies import Bodies, ParsedBody
 from conspectus_serve.exchange import (
@@ -179,14 +179,14 @@ class RequestReader:
             match = replace(match, continues=True)
         # A thread that was left is where the originals are, until its compactions are copied.
         source = scope
-        head = match.head
+        head_id = match.head_id
         if match.left_thread:
             source = scope_of(request.tenant, match.left_thread)
-            head = self._archive.head(source) or ""
-        restored = self._originals.restore(source, head, fingerprinted, joined.fingerprints)
+            head_id = self._archive.head_id(source) or ""
+        restored = self._originals.restore(source, head_id, fingerprinted, joined.fingerprints)
         withdrawal = None
         if not request.route.counts:
-            withdrawal = self._originals.withdrawal(scope, match.head, restored, joined)
+            withdrawal = self._originals.withdrawal(scope, match.head_id, restored, joined)
         copied_from = None
         if match.left_thread:
             copied_from = self._record_to_copy(source, restored)
@@ -205,7 +205,7 @@ class RequestReader:
             withdrawal=withdrawal,
             measured=measured,
             is_due=(
-                bool(match.head)
+                bool(match.head_id)
                 or copied_from is not None
                 or read.asks_for_compaction
                 or not _is_quiet(read.history, measured, scope, joined.dropped)

@@ -42,7 +42,7 @@ class RecallForRequests:
         self,
         view: Sequence[Any],
         scope: Scope,
-        head: str,
+        head_id: str,
         *,
         history: Sequence[Any],
         meter: TokenMeter,
@@ -66,14 +66,14 @@ class RecallForRequests:
         entries = read_messages(newest)
         words = "\n".join(entry.own for entry in entries)
         ids = frozenset(entry.id for entry in entries)
-        key = self._key(scope, head, words, ids)
+        key = self._key(scope, head_id, words, ids)
         most_tokens = self._most_tokens
         if free_tokens is not None:
             most_tokens = min(most_tokens, free_tokens)
         text = self._chosen.get(key)
         if text is None and most_tokens >= LEAST_RECALL:
             try:
-                text = search(scope, head, words, ids, most_tokens)
+                text = search(scope, head_id, words, ids, most_tokens)
                 self._chosen.put(key, text)
             except ArchiveError as error:
                 logger.warning("nothing could be recalled for a request: %s", error)
@@ -87,10 +87,10 @@ class RecallForRequests:
         was_added = len(with_originals) > len(view)
         return with_originals, tokens if was_added else 0
 
-    def _key(self, scope: Scope, head: str, words: str, ids: Set[str]) -> tuple[Scope, str, str]:
+    def _key(self, scope: Scope, head_id: str, words: str, ids: Set[str]) -> tuple[Scope, str, str]:
         """Return by what a choice is remembered: the record in force and the question."""
         question = "\n".join([*sorted(ids), words]).encode("utf-8", "replace")
-        return scope, head, hashlib.sha256(question).hexdigest()
+        return scope, head_id, hashlib.sha256(question).hexdigest()
 
 
 def _newest_user_messages(history: Sequence[Any]) -> Sequence[Any]:
@@ -108,7 +108,7 @@ def search_originals(
     archive: Archive,
     meter: TokenMeter,
     scope: Scope,
-    head: str,
+    head_id: str,
     words: str,
     word_ids: Set[str],
     most_tokens: int,
@@ -123,7 +123,7 @@ def search_originals(
     flow = unasked_flow(
         archive,
         scope,
-        archive.chain_at(scope, head),
+        archive.chain_at(scope, head_id),
         query=words,
         own=word_ids,
         tokens=most_tokens,

@@ -32,7 +32,7 @@ def view_to_send(
     dropped_indexes = range(dropped.start, dropped.start + len(dropped.messages))
     sent_again = [index for index in entries if _is_index_in(index, dropped_indexes)]
     tokens_again = sum(dropped.fingerprints[index - dropped.start].tokens for index in sent_again)
-    is_affordable = bool(compacted.head) and tokens_again <= conversation.measured.tokens
+    is_affordable = bool(compacted.head_id) and tokens_again <= conversation.measured.tokens
     if sent_again and not is_affordable:
         entries = [entry for entry in entries if not _is_index_in(entry, dropped_indexes)]
         tokens -= tokens_again

@@ -57,7 +57,7 @@ class ThreadMatch:
     """The thread of a history."""
 
     thread: str
-    head: str = ""  # id of the record in force, as far as is known; empty for none
+    head_id: str = ""  # id of the record in force, as far as is known; empty for none
     tail: Sequence[str] = ()  # names of what had been said there at its last request
     left_thread: str = ""  # the compacted thread that the history has left
     continues: bool = False  # the history holds what had been said in the thread last
@@ -115,7 +115,7 @@ class ThreadIndex:
                     return _new_thread(tenant, history, hint, candidates, leaves_nothing=True)
                 for thread in threads:
                     progress = candidates.progress[thread]
-                    return ThreadMatch(thread, progress.head, progress.tail, continues=True)
+                    return ThreadMatch(thread, progress.head_id, progress.tail, continues=True)
         return _new_thread(tenant, history, hint, candidates)
 
     def find_named(self, tenant: str, thread: str, history: FingerprintedHistory) -> ThreadMatch:
@@ -124,27 +124,29 @@ class ThreadIndex:
         Raises:
             ArchiveError: the archive cannot be read.
         """
-        head = self._archive.head(scope_of(tenant, thread)) or ""
-        if not head:  # nothing was ever compacted, so nothing can have been dropped that is missed
+        head_id = self._archive.head_id(scope_of(tenant, thread)) or ""
+        if (
+            not head_id
+        ):  # nothing was ever compacted, so nothing can have been dropped that is missed
             return ThreadMatch(thread)
         row = self._rows(tenant, {_thread_key(thread)}).get(_thread_key(thread))
         if row is None:
-            return ThreadMatch(thread, head)
+            return ThreadMatch(thread, head_id)
         progress = ThreadProgress.of_row(row)
         continues = continues_thread(history, progress, "") or holds_end_of_thread(
             history, progress, "", least_shared=1
         )
-        return ThreadMatch(thread, head, progress.tail, continues=continues)
+        return ThreadMatch(thread, head_id, progress.tail, continues=continues)
 
     def note_named(
-        self, tenant: str, thread: str, history: FingerprintedHistory, head: str
+        self, tenant: str, thread: str, history: FingerprintedHistory, head_id: str
     ) -> None:
         """Note how far a thread has come that its client names; no history finds it by itself."""
-        progress = ThreadProgress.of(history, head, hint="")
+        progress = ThreadProgress.of(history, head_id, hint="")
         self._note_rows(tenant, {_thread_key(thread): progress.row()})
 
     def note(
-        self, tenant: str, thread: str, history: FingerprintedHistory, head: str, hint: str = ""
+        self, tenant: str, thread: str, history: FingerprintedHistory, head_id: str, hint: str = ""
     ) -> None:
         """Note how far a thread has come, and by which answers it is found."""
         newest_key, *older_keys = _answer_keys(history)[:NEAREST_KEYS]
@@ -159,7 +161,7 @@ class ThreadIndex:
         # A request without an answer may be one beside the conversation, such as for its title.
         if hint and any(fingerprint.by_model for fingerprint in history.fingerprints):
             rows[_hint_key(hint)] = {"thread": thread}
-        rows[_thread_key(thread)] = ThreadProgress.of(history, head, hint).row()
+        rows[_thread_key(thread)] = ThreadProgress.of(history, head_id, hint).row()
         self._note_rows(tenant, rows)
 
     def _note_rows(self, tenant: str, rows: Mapping[str, dict[str, Any]]) -> None:
@@ -290,7 +292,7 @@ def _new_thread(
     left_tail: list[str] = []
     for thread, progress in candidates.progress.items():
         left_tail = left_tail or progress.tail
-        if progress.head and not leaves_nothing:
+        if progress.head_id and not leaves_nothing:
             left_thread = left_thread or thread
     origin = json.dumps([tenant, history.answered_names, left_tail])
     name = f"t-{hashlib.sha256(origin.encode()).hexdigest()[:16]}"

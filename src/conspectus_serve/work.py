@@ -58,7 +58,7 @@ class CompactedView:
 
     result: CompactionResult  # without its messages
     view: list[Any]  # new messages, and the indexes of those that stand in the history
-    head: str  # id of the record in force; empty for none
+    head_id: str  # id of the record in force; empty for none
 
 
 class Work:
@@ -132,7 +132,7 @@ class Work:
                 break
         indexes = {id(message): index for index, message in enumerate(history)}
         view_by_index = [indexes.get(id(message), message) for message in result.messages]
-        return CompactedView(replace(result, messages=[]), view_by_index, result.head)
+        return CompactedView(replace(result, messages=[]), view_by_index, result.head_id)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

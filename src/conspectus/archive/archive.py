@@ -275,7 +275,7 @@ class Archive:
         scope: Scope,
         record: Record,
         *,
-        expected_head: str | None = None,
+        expected_head_id: str | None = None,
         head_is_ours: bool = True,
     ) -> None:
         """Write a record and the new head in one transaction, and read both back.
@@ -285,8 +285,8 @@ class Archive:
         Args:
             scope: the history.
             record: the record that is in force from now on.
-            expected_head: the id of the head when the record was planned; empty if there was none.
-                None: write also if the head has changed since.
+            expected_head_id: the head when the record was planned; empty if there was none. None:
+                write also if the head has changed since.
             head_is_ours: False if another branch may change the head at the same time, because
                 callers have heads of their own. Then the head is not read back.
 
@@ -296,14 +296,18 @@ class Archive:
         """
         earlier = () if record.parent is None else self.chain_at(scope, record.parent)
         item = StoredItem(record.id, packed(record.to_json()))
-        head = self.backend.write(
+        head_id = self.backend.write(
             scope,
             {"records": [item], "remarks": self._links_to(scope, record)},
-            head=record.id,
-            expected_head=expected_head,
+            head_id=record.id,
+            expected_head_id=expected_head_id,
             renewed=[ancestor.id for ancestor in earlier],
         )
-        if expected_head is not None and head and head not in (expected_head, record.id):
+        if (
+            expected_head_id is not None
+            and head_id
+            and head_id not in (expected_head_id, record.id)
+        ):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
                 "force; call again to go on from it"
@@ -311,7 +315,7 @@ class Archive:
         stored = self.backend.read(scope, "records", [record.id]).get(record.id)
         # Two workers may commit one record, each with its own bill.
         is_stored = stored == item.body or parse_record(record.id, stored) is not None
-        if not is_stored or (head_is_ours and head != record.id):
+        if not is_stored or (head_is_ours and head_id != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
@@ -326,20 +330,20 @@ class Archive:
     def _links_to(self, scope: Scope, record: Record) -> list[StoredItem]:
         """Return the remarks by which a record is found: from its parent, and by its summary."""
         siblings = [
-            sibling for sibling in self._after(scope, record.parent) if sibling != record.id
+            sibling for sibling in self._after(scope, record.parent or "") if sibling != record.id
         ]
         followers = [*siblings, record.id][-MAX_BRANCHES:]
-        links: dict[str, str | list[str]] = {f"{RECORDS_AFTER} {record.parent}": followers}
+        links: dict[str, str | list[str]] = {f"{RECORDS_AFTER} {record.parent or ''}": followers}
         if record.summary:
             links[f"{RECORD_OF_SUMMARY} {record.label_in_history}"] = record.id
         return [StoredItem(label_hash(name), packed({"id": ids})) for name, ids in links.items()]
 
     def chain(self, scope: Scope) -> Chain:
         """Return the records of a history, from the first one to the head; see `chain_at`."""
-        head = self.head(scope)
-        return self.chain_at(scope, head) if head else ()
+        head_id = self.head_id(scope)
+        return self.chain_at(scope, head_id) if head_id else ()
 
-    def chain_at(self, scope: Scope, head: str) -> Chain:
+    def chain_at(self, scope: Scope, head_id: str) -> Chain:
         """Return the chain up to a record.
 
         It is empty if one of its records is missing or damaged, because it is not known what such a
@@ -348,13 +352,13 @@ class Archive:
         """
         # The newest is always read from the store. Its ancestors are renewed with it, so that they
         # live as long.
-        newest_body = self._record_body(scope, head)
-        cached = self._chains.get((scope, head))
+        newest_body = self._record_body(scope, head_id)
+        cached = self._chains.get((scope, head_id))
         if cached and cached[0] == newest_body:
-            self._chains.put((scope, head), cached)
+            self._chains.put((scope, head_id), cached)
             return cached[1]
         later: list[Record] = []
-        record_id = head
+        record_id = head_id
         body = newest_body
         while True:
             record = parse_record(record_id, body)
@@ -380,7 +384,7 @@ class Archive:
             ArchiveError: one of its records is missing or damaged.
         """
         chain = self.chain(scope)
-        if not chain and self.head(scope):
+        if not chain and self.head_id(scope):
             raise ArchiveError(
                 f"A record of thread {scope.thread!r} is missing or damaged, so that nothing can "
                 "be recalled; restore the archive from a backup."
@@ -406,17 +410,17 @@ class Archive:
     def chain_labelled(self, scope: Scope, name: str) -> Chain:
         """Return the chain whose newest record has this label (`Record.label_in_history`)."""
         remark = self.read_remarks(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
-        head = remark.get("id")
-        return self.chain_at(scope, head) if isinstance(head, str) else ()
+        head_id = remark.get("id")
+        return self.chain_at(scope, head_id) if isinstance(head_id, str) else ()
 
-    def chains_after(self, scope: Scope, head: str | None) -> list[Chain]:
+    def chains_after(self, scope: Scope, head_id: str) -> list[Chain]:
         """Return the chains that continue from a record, the newest first.
 
-        If `head` is None, they continue from the beginning of the history.
+        If `head_id` is empty, they continue from the beginning of the history.
         """
         last_records: list[str] = []
-        to_visit = self._after(scope, head)
-        visited = {head}
+        to_visit = self._after(scope, head_id)
+        visited = {head_id}
         while to_visit and len(last_records) < MAX_BRANCHES:
             record_id = to_visit.pop()
             visited.add(record_id)
@@ -427,10 +431,9 @@ class Archive:
                 last_records.append(record_id)
         return [self.chain_at(scope, record_id) for record_id in last_records]
 
-    def _after(self, scope: Scope, head: str | None) -> list[str]:
+    def _after(self, scope: Scope, head_id: str) -> list[str]:
         """Return the ids of the records that followed another one, the newest last."""
-        name = str(head)
-        remark = self.read_remarks(scope, RECORDS_AFTER, [name]).get(name, {})
+        remark = self.read_remarks(scope, RECORDS_AFTER, [head_id]).get(head_id, {})
         return [record_id for record_id in remark.get("id", []) if isinstance(record_id, str)]
 
     def records(self, scope: Scope) -> Chain:
@@ -439,17 +442,17 @@ class Archive:
         records = (parse_record(record_id, body) for record_id, body in bodies.items())
         return tuple(record for record in records if record is not None)
 
-    def set_head(self, scope: Scope, record_id: str | None) -> None:
-        """Make an existing record the head; None: the history has no head any more."""
-        self.backend.write(scope, {}, head=record_id or "")
+    def set_head(self, scope: Scope, head_id: str) -> None:
+        """Make an existing record the head; with an empty text the history has no head any more."""
+        self.backend.write(scope, {}, head_id=head_id)
 
-    def head(self, scope: Scope) -> str | None:
-        """Return the id of the head; empty after `set_head(None)`, None if there is none."""
-        return cast("str | None", self.backend.head(scope))
+    def head_id(self, scope: Scope) -> str | None:
+        """Return the id of the head; empty if it was set to no record, None if it never was set."""
+        return cast("str | None", self.backend.head_id(scope))
 
-    def copy(self, source: Scope, target: Scope, head: str) -> None:
+    def copy(self, source: Scope, target: Scope, head_id: str) -> None:
         """Copy the chain up to a record, with its originals, to another scope."""
-        chain = self.chain_at(source, head)
+        chain = self.chain_at(source, head_id)
         keys = manifest(chain)
         present = self.backend.read(target, "messages", keys)
         originals = self.backend.read(source, "messages", keys)
@@ -546,7 +549,7 @@ class Archive:
             return [store_problem] if store_problem else []
         problems: list[str] = []
         chain = self.chain(scope)
-        if not chain and self.head(scope):
+        if not chain and self.head_id(scope):
             problems.append("a record is missing or damaged")
         keys = self.keys_in_reach(scope, chain)
         stored = self.backend.read(scope, "messages", keys)

@@ -32,8 +32,8 @@ class _MemoryIndex:
 class KeyValueStore(ArchiveStore):
     """The base of a store of your own.
 
-    Implement `read`, `head`, `write`, `scopes` and `forget`. To search a history, its originals are
-    read once, into an index in memory.
+    Implement `read`, `head_id`, `write`, `scopes` and `forget`. To search a history, its originals
+    are read once, into an index in memory.
 
     Args:
         ttl: seconds after which values expire; None if they never do.

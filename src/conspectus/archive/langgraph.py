@@ -95,25 +95,25 @@ class LangGraphStore(KeyValueStore):
         scope: Scope,
         items: ItemsByKind,
         *,
-        head: str | None = None,
-        expected_head: str | None = None,
+        head_id: str | None = None,
+        expected_head_id: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
         """Keep values, and the head last; see `ArchiveStore.write`."""
-        head_now = "" if expected_head is None else self.head(scope) or ""
-        if head_now not in ("", expected_head, head):
-            return head_now
+        current_head_id = "" if expected_head_id is None else self.head_id(scope) or ""
+        if current_head_id not in ("", expected_head_id, head_id):
+            return current_head_id
         renewed_records = {} if self.ttl is None else self.read(scope, "records", renewed)
         registry, name = _registry_entry(scope)
         self._put(registry, {name: packed([scope.tenant, scope.thread, scope.session])})
         self._put(_namespace(scope, "records"), renewed_records)
         for kind, values in items.items():
             self._put(_namespace(scope, kind), {item.key: item.body for item in values})
-        if head is None:
-            return head_now
-        self._put(_namespace(scope, "head"), {"head": packed(head)})
-        return self.head(scope) or ""
+        if head_id is None:
+            return current_head_id
+        self._put(_namespace(scope, "head"), {"head": packed(head_id)})
+        return self.head_id(scope) or ""
 
     def _put(self, namespace: Namespace, bodies: Mapping[str, bytes]) -> None:
         put = self._operations.PutOp
@@ -127,8 +127,8 @@ class LangGraphStore(KeyValueStore):
             operations.append(put(namespace, name, value, index=False, ttl=minutes))
         self._batch(operations)
 
-    def head(self, scope: Scope) -> str | None:
-        """Return the head of a scope; see `ArchiveStore.head`."""
+    def head_id(self, scope: Scope) -> str | None:
+        """Return the head of a scope; see `ArchiveStore.head_id`."""
         return parse_head(scope, self.read(scope, "head", ["head"]).get("head"))
 
     def scopes(self, tenant: str) -> list[Scope]:

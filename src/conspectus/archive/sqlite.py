@@ -155,28 +155,28 @@ class SqliteTables(Tables):
         scope: Scope,
         items: ItemsByKind,
         *,
-        head: str | None = None,
-        expected_head: str | None = None,
+        head_id: str | None = None,
+        expected_head_id: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
         """Keep values, and know them again if the file is changed by others."""
-        head_now = super().write(
+        current_head_id = super().write(
             scope,
             items,
-            head=head,
-            expected_head=expected_head,
+            head_id=head_id,
+            expected_head_id=expected_head_id,
             durable=durable,
             renewed=renewed,
         )
         written = [(KIND_NUMBERS[kind], item.key) for kind in items for item in items[kind]]
         # What may expire or be lost proves nothing where it is missing.
         is_lasting = durable and self.ttl is None
-        if self._files and written and is_lasting and head in (None, head_now):
+        if self._files and written and is_lasting and head_id in (None, current_head_id):
             kind, key = written[-1]
             last = WrittenItem(scope.hashes, kind, key_bytes(key))
             self._files.remember(self._connection(), last)
-        return head_now
+        return current_head_id
 
     def search_term(self, word: str) -> str:
         """Return a word in the language of FTS5."""

@@ -190,8 +190,8 @@ class Tables(ArchiveStore):
                 return {key_text(bytes(key)): bytes(body) for key, body in run(sql, *values)}
             return {key: bytes(body) for key, (body,) in run.among(sql, *values, keys=names)}
 
-    def head(self, scope: Scope) -> str | None:
-        """Return the head of a scope; see `ArchiveStore.head`."""
+    def head_id(self, scope: Scope) -> str | None:
+        """Return the head of a scope; see `ArchiveStore.head_id`."""
         sql = f"SELECT body {ITEMS_OF_SCOPE} AND {IS_ALIVE}"
         rows = self.ask(sql, *scope.hashes, HEAD, time.time())
         return parse_head(scope, bytes(rows[0][0])) if rows else None
@@ -201,8 +201,8 @@ class Tables(ArchiveStore):
         scope: Scope,
         items: ItemsByKind,
         *,
-        head: str | None = None,
-        expected_head: str | None = None,
+        head_id: str | None = None,
+        expected_head_id: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
@@ -210,21 +210,22 @@ class Tables(ArchiveStore):
         with self.transaction(writes=True, durable=durable) as run:
             names = packed([scope.tenant, scope.thread, scope.session])
             [(scope_id, next_passage)] = run(LOCK_SCOPE, *scope.hashes, names)
-            head_now = self._locked_head(run, scope, scope_id)
-            if expected_head is not None and head_now not in ("", expected_head, head):
-                return head_now
+            current_head_id = self._locked_head(run, scope, scope_id)
+            known_heads = ("", expected_head_id, head_id)
+            if expected_head_id is not None and current_head_id not in known_heads:
+                return current_head_id
             expires = 0.0 if self.ttl is None else time.time() + self.ttl
             for kind, values in items.items():
                 place = ItemPlace(scope_id, KIND_NUMBERS[kind], expires)
                 next_passage = self._put(run, place, values, next_passage)
-            if head is not None:
+            if head_id is not None:
                 place = ItemPlace(scope_id, HEAD, expires)
-                value = StoredItem("head", packed(head))
+                value = StoredItem("head", packed(head_id))
                 next_passage = self._put(run, place, [value], next_passage)
             if renewed:
                 self._renew(run, scope_id, renewed, expires)
             run("UPDATE scope SET next = ? WHERE id = ?", next_passage, scope_id)
-            return head_now if head is None else head
+            return current_head_id if head_id is None else head_id
 
     def _locked_head(self, run: Transaction, scope: Scope, scope_id: int) -> str:
         """Return the head of a scope that this transaction has locked; empty if there is none."""

@@ -130,7 +130,7 @@ def compact(
     if focus is not None and names_embedded(model):
         notes.append("the embedded summariser takes no notice of --focus; give a --model")
     # A result that continues the thread has a record before its own, or the thread's is in force.
-    continues_thread = result.record.parent if result.record is not None else result.head
+    continues_thread = result.record.parent if result.record is not None else result.head_id
     if not is_new and not continues_thread:
         notes.append(
             f"the thread {name} holds another conversation already; recall searches the one that "

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.exchanges import Exchanges, match_calls, must_stay
 from conspectus.core.items import Item
-from conspectus.core.plans import Compact, Keep, PlannedClip
+from conspectus.core.plan_types import Compact, Keep, PlannedClip
 from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
 BOUNDLESS = 2**62  # Tokens of an unknown window

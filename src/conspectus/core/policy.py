@@ -129,7 +129,7 @@ def _is_number(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerCondition:
+class TriggerClause:
     """Sizes that must all be reached; None asks nothing."""
 
     tokens: int | None = None  # size of the history, in tokens
@@ -162,7 +162,7 @@ class TriggerCondition:
         return " and ".join(parts)
 
 
-def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerCondition, ...]:
+def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, ...]:
     """Parse LangChain's forms of a trigger into clauses, any of which is enough.
 
     Example:
@@ -177,11 +177,11 @@ def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerConditio
     return tuple(_clause(alternative, name) for alternative in alternatives)
 
 
-def _clause(value: object, name: str) -> TriggerCondition:
-    if isinstance(value, TriggerCondition):
+def _clause(value: object, name: str) -> TriggerClause:
+    if isinstance(value, TriggerClause):
         return value
     if isinstance(value, tuple):
-        return TriggerCondition(**dict[str, Any]([check_size(value, name)]))
+        return TriggerClause(**dict[str, Any]([check_size(value, name)]))
     if not isinstance(value, Mapping):
         raise WrongType(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
     if set(value) == {"type", "value"}:
@@ -193,7 +193,7 @@ def _clause(value: object, name: str) -> TriggerCondition:
     sizes: dict[str, Any] = {}
     for unit, size in value.items():
         _, sizes[unit] = _checked(unit, size, name, f"Unsupported {name} metric: {unit!r}")
-    return TriggerCondition(**sizes)
+    return TriggerClause(**sizes)
 
 
 def first_kept_by(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
@@ -229,7 +229,7 @@ class SummaryLimits(NamedTuple):
 class Policy:
     """When to compact, how much to keep, how large a summary may be."""
 
-    trigger: tuple[TriggerCondition, ...] = ()  # clauses, any of which asks for a compaction
+    trigger: tuple[TriggerClause, ...] = ()  # clauses, any of which asks for a compaction
     # how much of the newest history stays in view, as one `ContextSize`
     keep: ContextSize = ("messages", 20)
     # the most tokens of a summary's text; a longer one is cut. None asks for a third of the
@@ -272,7 +272,7 @@ class Policy:
                 "tokens. Lower them."
             )
 
-    def _keeps_more_than(self, clause: TriggerCondition, window: int | None) -> bool:
+    def _keeps_more_than(self, clause: TriggerClause, window: int | None) -> bool:
         """Tell whether `keep` alone meets a clause; of several sizes, another one may end first."""
         tokens = keep_tokens(self.keep, window)
         if tokens is not None:
@@ -280,7 +280,7 @@ class Policy:
             return clause.messages is None and threshold is not None and tokens >= threshold
         unit, amount = self.keep
         threshold = getattr(clause, unit)
-        asks_nothing_else = clause == TriggerCondition(**{unit: threshold})
+        asks_nothing_else = clause == TriggerClause(**{unit: threshold})
         return asks_nothing_else and threshold is not None and amount >= threshold
 
     def smallest_token_trigger(self, limit: int | None) -> int | None:
@@ -305,7 +305,7 @@ class Policy:
 
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None
-    ) -> TriggerCondition | None:
+    ) -> TriggerClause | None:
         """Return the first clause that asks for a compaction now.
 
         `last` is the size that the latest compaction reached, or at which it failed; if it met the

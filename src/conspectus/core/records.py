@@ -210,7 +210,7 @@ class Record:
 
         They are made from the covered keys, so they are known before the summary is written.
         """
-        return notes_number_of(self.parent, self.covers, [clip.key for clip in self.clips])
+        return notes_number_of(self.parent or "", self.covers, [clip.key for clip in self.clips])
 
     @property
     def label_in_history(self) -> str:
@@ -253,9 +253,12 @@ class Record:
         return from_plain(cls, data)
 
 
-def notes_number_of(parent: str | None, covers: Sequence[str], clips: Sequence[str]) -> str:
-    """Make the number of a record's notes from the keys that it covers, and of what it clips."""
-    parts = [parent, [*covers], [*clips]]
+def notes_number_of(parent: str, covers: Sequence[str], clips: Sequence[str]) -> str:
+    """Make the number of a record's notes from the keys that it covers, and of what it clips.
+
+    `parent` is the id of the record before it; empty for the first one.
+    """
+    parts = [parent or None, [*covers], [*clips]]
     return f"{int(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), 16) % 10**6:06}"
 
 

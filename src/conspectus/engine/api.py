@@ -14,7 +14,7 @@ from conspectus._arguments import documented, takes
 from conspectus._langchain import hide_from_streams, is_message
 from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, run, run_in_worker
-from conspectus.core.plan import window_or_trigger
+from conspectus.core.planner import window_or_trigger
 from conspectus.core.policy import check_text
 from conspectus.engine.background import begin_preparation
 from conspectus.engine.building import meter_of, model_of, window_of

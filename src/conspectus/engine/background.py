@@ -1,7 +1,7 @@
 """Drafts that are prepared in the background, before the trigger, and put in force at it.
 
 This wraps the story of `compaction`, which knows nothing of it: `decide_with_drafts` stands in the
-place of `planning.decide`.
+place of `decision.decide`.
 
 A preparation archives what would leave and saves a draft under the name of the notes that it
 follows; it puts nothing in force. At the trigger the draft is used if all that it read still stands
@@ -25,17 +25,11 @@ from typing import Any
 from conspectus._langchain import begun_beside, kept_config
 from conspectus.archive.guard import GATE, GateShut
 from conspectus.core.items import Size
-from conspectus.core.plan import may_leave, plan_draft
-from conspectus.core.plans import Compact, Keep
+from conspectus.core.plan_types import Compact, Keep
+from conspectus.core.planner import may_leave, plan_draft
 from conspectus.core.records import Draft, notes_number_of
 from conspectus.engine.branches import load_view
-from conspectus.engine.draft_lock import draft_lock
-from conspectus.engine.history import HistoryContext
-from conspectus.engine.history_store import PREPARATION_FAILED
-from conspectus.engine.leaving import gather_leaving, measure_summary
-from conspectus.engine.measuring import correct_sizes, share_out_count
-from conspectus.engine.memory import FailedSummary
-from conspectus.engine.planning import (
+from conspectus.engine.decision import (
     CompactionRequest,
     Decision,
     base_of,
@@ -44,6 +38,12 @@ from conspectus.engine.planning import (
     has_prepared_in_vain,
     plan_for,
 )
+from conspectus.engine.draft_lock import draft_lock
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.history_store import PREPARATION_FAILED
+from conspectus.engine.leaving import gather_leaving, measure_summary
+from conspectus.engine.measuring import correct_sizes, share_out_count
+from conspectus.engine.memory import FailedSummary
 from conspectus.engine.preparations import (
     LIVE,
     LOST_AFTER_SECONDS,
@@ -91,10 +91,10 @@ async def use_prepared_draft(decision: Decision) -> Decision:
     history = view.history
     jobs = _jobs_of(history)
     size = history.trigger_size or view.size
-    head = view.head_id or ""
+    head_id = view.head_id
     if not isinstance(decision.plan, Compact):
         if isinstance(decision.plan, Keep):
-            begin_if_near(view, head, size)
+            begin_if_near(view, head_id, size)
         return decision
     if not _may_be_prepared(decision):
         return decision
@@ -102,9 +102,9 @@ async def use_prepared_draft(decision: Decision) -> Decision:
     if prepared is not None or jobs.closed:
         return prepared or decision
     job = jobs.latest.get(history.scope)
-    has_ended = job is not None and not job.under_way and job.head_id == head
+    has_ended = job is not None and not job.under_way and job.head_id == head_id
     if not history.exceeds_window(view.size) and not has_ended:
-        begin_preparation(view.history, view, head, size)
+        begin_preparation(view.history, view, head_id, size)
         emit("preparation", history.scope, name="kept_meanwhile")
         return replace(decision, plan=Keep(KEPT_WHILE_PREPARING, view.size.tokens, preparing=True))
     if job is None or not job.under_way:
@@ -191,17 +191,17 @@ def _draft_fits(draft: Draft, view: View) -> bool:
 # Before the trigger
 
 
-def begin_if_near(view: View, head: str, size: Size) -> None:
+def begin_if_near(view: View, head_id: str, size: Size) -> None:
     """Begin a preparation for a history whose trigger is near."""
     history = view.history
-    if history.nears_trigger(size) and _jobs_of(history).may_begin(history.scope, head, size):
-        begin_preparation(history, view, head, size)
+    if history.nears_trigger(size) and _jobs_of(history).may_begin(history.scope, head_id, size):
+        begin_preparation(history, view, head_id, size)
 
 
 def begin_preparation(
     history: HistoryContext,
     messages: View | list[Message],
-    head: str = "",
+    head_id: str = "",
     size: Size | None = None,
 ) -> Preparation:
     """Prepare the next notes of a history in the background.
@@ -209,7 +209,7 @@ def begin_preparation(
     Args:
         history: whose notes are prepared.
         messages: its messages as read, or its view.
-        head: id of the record in force.
+        head_id: id of the record in force; empty if there is none.
         size: its size as the trigger counts; with it, a preparation that fails at once is tried
             again only once the history has grown.
 
@@ -217,7 +217,7 @@ def begin_preparation(
         The preparation, or the one that is under way.
     """
     jobs = _jobs_of(history)
-    job = Preparation(head_id=head, size=size)
+    job = Preparation(head_id=head_id, size=size)
     # No listener of the caller's own and no person is asked, as the run may be over by then.
     engine = replace(history.engine, on_event=None, preview=None, hooks=())
     beside = replace(history, engine=engine, draft_only=True)
@@ -286,8 +286,8 @@ async def _prepare(
             observation.add(messages=count, reason=job.reason)
         except ConspectusError as error:
             if isinstance(error, SummaryError) and job.size is not None:
-                failure = FailedSummary(job.head_id or None, job.size, job.size, over=False)
-                await history.store.note_failure(PREPARATION_FAILED, failure)
+                failure = FailedSummary(job.head_id, job.size, job.size, over=False)
+                await history.store.write_failure(PREPARATION_FAILED, failure)
             [job.reason] = await history.engine.redacted([str(error)])
             job.outcome = "failed"
             observation.add(outcome="failed", failure=error.failure)
@@ -302,7 +302,7 @@ async def _write_draft(
         view = replace(messages, history=history, counted_size=messages.size)
     else:
         view = correct_sizes(await load_view(history, messages))
-    job.head_id = view.head_id or ""
+    job.head_id = view.head_id
     job.size = history.trigger_size or view.size
     name = _draft_name(view)
     async with draft_lock(history, name):

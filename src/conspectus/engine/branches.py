@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.core.records import Chain
-from conspectus.engine.begun_later import RecentStems, continues, stems_of
 from conspectus.engine.folding import fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
+from conspectus.engine.truncated import RecentStems, continues, stems_of
 from conspectus.engine.view import View, clip_item_again, is_outdated_clip, view_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
@@ -36,14 +36,14 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     in_force = await history.in_force()
     if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
         # Made when there was no archive: they stand like another library's summary.
-        return replace(view_of(history, entries, ()), stored_head=in_force.stored_head)
+        return replace(view_of(history, entries, ()), stored_head_id=in_force.stored_head_id)
     is_continuation = history.is_continuation or _continues_last_read(
         history, entries, in_force.chain
     )
     view = await find_branch(history, entries, in_force.chain, is_continuation=is_continuation)
     view = await _with_newest_clips(view)
     is_other_branch = view.chain != in_force.chain and not history.head_source.in_state
-    return replace(view, stored_head=in_force.stored_head, is_other_branch=is_other_branch)
+    return replace(view, stored_head_id=in_force.stored_head_id, is_other_branch=is_other_branch)
 
 
 async def settle_branch(view: View) -> View:
@@ -65,7 +65,7 @@ async def settle_branch(view: View) -> View:
             raise
         log("head_not_moved", "recall may bring what was taken back: %s", error)
         return view
-    return replace(view, stored_head=view.head_id or "", is_other_branch=False)
+    return replace(view, stored_head_id=view.head_id, is_other_branch=False)
 
 
 async def _with_newest_clips(view: View) -> View:
@@ -109,7 +109,7 @@ async def find_branch(
 ) -> View:
     """Return a history by the records that belong to it; `in_force` are looked at first.
 
-    For `is_continuation` see `begun_later`. Nothing is changed.
+    For `is_continuation` see `find_truncation`. Nothing is changed.
     """
     view = view_of(history, entries, in_force, is_continuation=is_continuation)
     if not _holds_summary_in_force(view):

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from conspectus.core.plans import Compact
+from conspectus.core.plan_types import Compact
 from conspectus.core.records import Record
 from conspectus.engine.approval import ask_for_approval
 from conspectus.engine.attempts import Attempts, attach_attempts, attempts_of
 from conspectus.engine.branches import load_view, settle_branch
+from conspectus.engine.decision import CompactionRequest, Decide, Decision, decide
 from conspectus.engine.fitting import check_budget, fit_record
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copy_for_hook
 from conspectus.engine.leaving import Leaving, gather_leaving
 from conspectus.engine.measuring import correct_sizes
-from conspectus.engine.planning import CompactionRequest, Decide, Decision, decide
 from conspectus.engine.quiet import remember_if_quiet
 from conspectus.engine.reporting import (
     forget_failure,
@@ -142,7 +142,7 @@ async def commit(leaving: Leaving, record: Record) -> None:
     view = leaving.view
     assert not view.history.draft_only, "drafts of the background are never put in force"
     with observing("step", name="commit", by=record.by):
-        await view.history.store.commit(view.chain, record, expected_head=view.stored_head)
+        await view.history.store.commit(view.chain, record, expected_head_id=view.stored_head_id)
 
 
 # What listeners and hooks hear of it on the way

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conspectus.bridge import run_in_worker
-from conspectus.core.plans import Compact
+from conspectus.core.plan_types import Compact
 from conspectus.engine.attempts import attempts_of
 from conspectus.engine.background import decide_with_drafts
 from conspectus.engine.compaction import carry_out, compact
+from conspectus.engine.decision import CompactionRequest, Decision, decide
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.planning import CompactionRequest, Decision, decide
 from conspectus.engine.quiet import reuse_result
 from conspectus.engine.reporting import report_overtaken, report_unchanged
 from conspectus.engine.result import CompactionResult

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus.core.records import Draft, Record
-from conspectus.engine.begun_later import RECENT
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import evicted_since_model
 from conspectus.engine.summary_notes import shorten_draft
+from conspectus.engine.truncated import RECENT
 from conspectus.engine.view import View, describe_users_behind_summary, view_after
 from conspectus.errors import SummaryError
 from conspectus.observe import price_of
@@ -79,7 +79,7 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
     view = leaving.view
     evicted = evicted_since_model(view.head)
     return Record.make(
-        parent=view.head_id,
+        parent=view.head_id or None,
         covers=leaving.keys,
         clips=tuple(item.recorded_clip for item in leaving.clips.values() if item.recorded_clip),
         summary=draft.body,

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from conspectus.core.records import Chain, Record, RecordedClip
-from conspectus.engine.begun_later import BegunLater, begun_later, stem_of
+from conspectus.engine.truncated import Truncation, find_truncation, stem_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
 from conspectus.messages.alternation import JoinedMessage, is_labelled_joined, taken_apart
 from conspectus.messages.framing import summary_text
@@ -70,7 +70,7 @@ class _Matched(NamedTuple):
 def fold(chain: Chain, entries: Sequence[Message], *, is_continuation: bool = False) -> Folded:
     """Return the view of a history, given the records of its thread.
 
-    The history may begin later than the records do; `begun_later` says how, and what
+    The history may begin later than the records do; `find_truncation` says how, and what
     `is_continuation` means. The messages of the result have the keys that they have behind these
     records; `entries` stay as they are.
 
@@ -325,7 +325,7 @@ def _match_whole_history(
     fitting = _fitting(chain, entries, keys)
     contents = [stem_of(key) for key in keys]
     for count in range(len(chain), len(fitting), -1):
-        begun = begun_later(chain[:count], entries, contents, is_continuation=is_continuation)
+        begun = find_truncation(chain[:count], entries, contents, is_continuation=is_continuation)
         if begun is None:
             continue
         later = entries[begun.start :]
@@ -337,7 +337,7 @@ def _match_whole_history(
     return _Matched(fitting, entries, keys)
 
 
-def _counted_before(keys: Sequence[str], begun: BegunLater) -> Mapping[str, int]:
+def _counted_before(keys: Sequence[str], begun: Truncation) -> Mapping[str, int]:
     """Count the contents that came before a history goes on, those that are missing included."""
     return occurrences([*keys[: begun.start], *begun.missing])
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from conspectus.archive import Scope
 from conspectus.core.items import Size, Window
-from conspectus.core.plan import divide_size
+from conspectus.core.planner import divide_size
 from conspectus.core.records import Chain, Record
 from conspectus.engine.engine import Engine
 from conspectus.engine.history_store import ArchivedHistory, HistoryStore, UnarchivedHistory
@@ -44,7 +44,7 @@ class InForce(NamedTuple):
     """The records in force."""
 
     chain: Chain  # the oldest first
-    stored_head: str = ""  # id of the newest as the store names it; empty where a state names it
+    stored_head_id: str = ""  # id of the newest as the store names it; empty where a state names it
 
 
 class HeadSource(Protocol):
@@ -64,8 +64,8 @@ class StoreNamesHead:
     in_state = False
 
     async def in_force(self, store: HistoryStore) -> InForce:
-        head = await store.head_id()
-        return InForce(await store.chain_at(head) if head else (), head)
+        head_id = await store.head_id()
+        return InForce(await store.chain_at(head_id) if head_id else (), head_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,11 @@ class HistoryStore(Protocol):
     async def chain_labelled(self, name: str) -> Chain:
         """Return the records up to the one that a summary in a history names."""
 
-    async def chains_after(self, head_id: str | None) -> Sequence[Chain]:
-        """Return chains that go on from a record, or from none; the newest first."""
+    async def chains_after(self, head_id: str) -> Sequence[Chain]:
+        """Return the chains that continue from a record, the newest first.
+
+        With an empty id they continue from the beginning of the history.
+        """
 
     async def load_notes(self, chain: Chain) -> Chain:
         """Return a chain whose newest record has its notes."""
@@ -57,7 +60,7 @@ class HistoryStore(Protocol):
     async def set_head(self, chain: Chain) -> None:
         """Name another chain as the one in force."""
 
-    async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
+    async def commit(self, chain: Chain, record: Record, expected_head_id: str) -> None:
         """Put a record in force on top of a chain.
 
         Without an archive the later of two threads wins.
@@ -82,10 +85,10 @@ class HistoryStore(Protocol):
             ArchiveUnconfirmed: the store did not give them back.
         """
 
-    async def noted_failure(self, name: str) -> FailedSummary | None:
+    async def read_failure(self, name: str) -> FailedSummary | None:
         """Return a failure that any process has noted."""
 
-    async def note_failure(self, name: str, failed: FailedSummary | None) -> None:
+    async def write_failure(self, name: str, failed: FailedSummary | None) -> None:
         """Note a failure for every process, or with None that it is over."""
 
 
@@ -105,8 +108,8 @@ class ArchivedHistory:
         return id(self.archive)
 
     async def head_id(self) -> str:
-        head: str | None = await self.archive.call_either_way(self.archive.head, self.scope)
-        return head or ""
+        head_id: str | None = await self.archive.call_either_way(self.archive.head_id, self.scope)
+        return head_id or ""
 
     async def chain_at(self, head_id: str) -> Chain:
         return await self.archive.call_either_way(self.archive.chain_at, self.scope, head_id)
@@ -114,7 +117,7 @@ class ArchivedHistory:
     async def chain_labelled(self, name: str) -> Chain:
         return await self.archive.call_either_way(self.archive.chain_labelled, self.scope, name)
 
-    async def chains_after(self, head_id: str | None) -> Sequence[Chain]:
+    async def chains_after(self, head_id: str) -> Sequence[Chain]:
         return await self.archive.call_either_way(self.archive.chains_after, self.scope, head_id)
 
     async def load_notes(self, chain: Chain) -> Chain:
@@ -134,14 +137,14 @@ class ArchivedHistory:
         return tuple(read if read.summary else known for read, known in pairs)
 
     async def set_head(self, chain: Chain) -> None:
-        head_id = chain[-1].id if chain else None
+        head_id = chain[-1].id if chain else ""
         await self.archive.call_either_way(self.archive.set_head, self.scope, head_id)
 
-    async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
+    async def commit(self, chain: Chain, record: Record, expected_head_id: str) -> None:
         archive = self.archive
         if not self.caller_keeps_head:
             await archive.call_either_way(
-                archive.commit, self.scope, record, expected_head=expected_head
+                archive.commit, self.scope, record, expected_head_id=expected_head_id
             )
             return
         # Branches share the head in the archive, which is for readers without a state.
@@ -185,7 +188,7 @@ class ArchivedHistory:
                 "back; check its disk, its quota and its time to live"
             )
 
-    async def noted_failure(self, name: str) -> FailedSummary | None:
+    async def read_failure(self, name: str) -> FailedSummary | None:
         try:
             notes = await self.archive.call_either_way(
                 self.archive.read_remarks, self.scope, FAILED_REMARK, [name]
@@ -194,7 +197,7 @@ class ArchivedHistory:
             return None  # whoever needs the archive says so
         return FailedSummary.from_json(notes.get(name))
 
-    async def note_failure(self, name: str, failed: FailedSummary | None) -> None:
+    async def write_failure(self, name: str, failed: FailedSummary | None) -> None:
         note = {} if failed is None else failed.to_json()
         try:
             await self.archive.call_either_way(
@@ -232,9 +235,9 @@ class UnarchivedHistory:
             return ()
         return self.memory.chains.get(name) or ()
 
-    async def chains_after(self, head_id: str | None) -> Sequence[Chain]:
+    async def chains_after(self, head_id: str) -> Sequence[Chain]:
         chains = reversed(self.memory.chains.values())
-        if head_id is None:
+        if not head_id:
             return list(chains)
         return [chain for chain in chains if any(record.id == head_id for record in chain[:-1])]
 
@@ -244,7 +247,7 @@ class UnarchivedHistory:
     async def set_head(self, chain: Chain) -> None:
         self.memory.chain = chain
 
-    async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
+    async def commit(self, chain: Chain, record: Record, expected_head_id: str) -> None:
         if self.caller_keeps_head and self.checkpointed:
             return
         self.memory.chain = (*chain, record)
@@ -262,8 +265,8 @@ class UnarchivedHistory:
     async def store_originals(self, originals: Sequence[Message]) -> None:
         return
 
-    async def noted_failure(self, name: str) -> FailedSummary | None:
+    async def read_failure(self, name: str) -> FailedSummary | None:
         return None
 
-    async def note_failure(self, name: str, failed: FailedSummary | None) -> None:
+    async def write_failure(self, name: str, failed: FailedSummary | None) -> None:
         return

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from conspectus.core.plans import Compact
+from conspectus.core.plan_types import Compact
 from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
 from conspectus.core.records import Chain, notes_number_of
+from conspectus.engine.decision import Decision
 from conspectus.engine.engine import Engine
-from conspectus.engine.planning import Decision
 from conspectus.engine.view import (
     View,
     ViewItem,

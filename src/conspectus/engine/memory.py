@@ -14,11 +14,11 @@ from typing import Any
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Scope
 from conspectus.core.items import Role, Size
-from conspectus.core.plan import divide_size
+from conspectus.core.planner import divide_size
 from conspectus.core.policy import REARM
 from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
-from conspectus.engine.begun_later import RecentStems
 from conspectus.engine.result import CompactionResult
+from conspectus.engine.truncated import RecentStems
 from conspectus.messages import Source
 from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.model.base import LastRequest
@@ -35,7 +35,7 @@ KEPT_OF_A_SESSION = 8
 class FailedSummary:
     """A summary that failed, or that a person declined."""
 
-    head_id: str | None  # of the record that was in force
+    head_id: str  # of the record that was in force; empty if there was none
     trigger_size: Size  # the size of the history as its trigger counts
     size: Size  # the size as the meter counts
     over: bool  # it did not fit the window
@@ -65,7 +65,7 @@ class QuietHistory:
 
     received: list[Source]  # the caller's messages
     copies: list[Any]  # of what they held, by which a change in place is noticed
-    stored_head: str  # id of the record that the store named as in force; empty if there is none
+    stored_head_id: str  # id of the record that the store named as in force; empty if there is none
     head: Record | None
     result: CompactionResult
     sizes: list[int]  # tokens of the messages in view, without a correction
@@ -94,21 +94,21 @@ class SessionMemory:
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered_requests: int = 0  # how many of its requests were answered
     recent_stems: Sequence[str] = ()  # of the history that was read last, up to its last answer
-    recent_head_id: str | None = None  # id of the record that was in force for it
+    recent_head_id: str = ""  # id of the record that was in force for it; empty for none
     reported_settings: set[object] = field(default_factory=set)  # logged as too tight
 
-    def remember_read(self, recent: RecentStems, head_id: str | None) -> None:
+    def remember_read(self, recent: RecentStems, head_id: str) -> None:
         """Remember what was read last, so that the next history is known without its beginning."""
         self.recent_stems = recent.answered
         self.recent_head_id = head_id
 
-    def failure_of(self, head_id: str | None, messages: int, over: bool) -> FailedSummary | None:
+    def failure_of(self, head_id: str, messages: int, over: bool) -> FailedSummary | None:
         """Return the latest failure, if it is of the history as it is now.
 
         A history that no longer fits the window is tried once more. A shorter one has gone back.
 
         Args:
-            head_id: the id of the record in force; None if there is none.
+            head_id: the id of the record in force; empty if there is none.
             messages: number of messages in view.
             over: whether the view exceeds the window.
         """

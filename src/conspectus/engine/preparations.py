@@ -127,7 +127,7 @@ class Preparations:
             for dropped in ended[:excess]:
                 del self.latest[dropped]
 
-    def may_begin(self, scope: Scope, head: str, size: Size) -> bool:
+    def may_begin(self, scope: Scope, head_id: str, size: Size) -> bool:
         """Tell whether another preparation may begin for a history of this size.
 
         One without a draft is tried again once the history has grown by a tenth.
@@ -135,7 +135,7 @@ class Preparations:
         latest = self.latest.get(scope)
         if self.closed or (latest is not None and latest.under_way):
             return False
-        if latest is None or latest.size is None or latest.head_id != head:
+        if latest is None or latest.size is None or latest.head_id != head_id:
             return True
         if size.messages < latest.size.messages:
             return True  # it has gone back

@@ -15,13 +15,13 @@ from operator import is_
 from typing import Any
 
 from conspectus.core.items import Size
-from conspectus.core.plan import BELOW
-from conspectus.core.plans import Keep, Plan
-from conspectus.engine.begun_later import RecentStems
+from conspectus.core.plan_types import Keep, Plan
+from conspectus.core.planner import BELOW
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.measuring import correct_meter
 from conspectus.engine.memory import QuietHistory
 from conspectus.engine.result import CompactionResult
+from conspectus.engine.truncated import RecentStems
 from conspectus.engine.view import View, reports_of
 from conspectus.errors import MessageError
 from conspectus.messages import SUMMARY_LINE, Message, Source, is_summary_message, read_messages
@@ -57,7 +57,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
     quiet = QuietHistory(
         received=[entry.source for entry in view.entries],
         copies=copies,
-        stored_head=view.stored_head,
+        stored_head_id=view.stored_head_id,
         head=view.head,
         # A caller may go on with its own list.
         result=replace(result, messages=list(result.messages)),
@@ -87,7 +87,7 @@ async def reuse_result(
         or not _may_reuse_results(history)
     ):
         return None
-    if await history.store.head_id() != before.stored_head:
+    if await history.store.head_id() != before.stored_head_id:
         return None
     try:
         quiet = _extend(before, messages, history)
@@ -98,7 +98,7 @@ async def reuse_result(
     if quiet.tokens_by_caller is None and history.engine.meter.counts_lists:
         quiet = replace(quiet, tokens_by_caller=history.engine.count_as_sent(quiet.result.messages))
     memory.quiet_histories.put(history.scope, quiet)
-    history.memory.remember_read(quiet.recent, quiet.head.id if quiet.head else None)
+    history.memory.remember_read(quiet.recent, quiet.head.id if quiet.head else "")
     corrected = correct_meter(history, quiet.reports or (), quiet.head)
     tokens = _tokens_of(quiet, corrected)
     if not corrected.is_quiet(Size(tokens, len(quiet.sizes)), quiet.head):

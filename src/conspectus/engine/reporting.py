@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conspectus.core.plans import Compact, Keep, Stuck
+from conspectus.core.plan_types import Compact, Keep, Stuck
 from conspectus.core.policy import size_has_grown
 from conspectus.core.records import Cost, Record
 from conspectus.engine.approval import SummaryDeclined
 from conspectus.engine.attempts import Attempts, attempts_of
+from conspectus.engine.decision import Decision
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import correct_sizes
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.planning import Decision
 from conspectus.engine.result import CompactionResult, Failure, Outcome
 from conspectus.engine.view import View, view_of
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError
@@ -62,7 +62,7 @@ def _make_result(
         clipped=sum(item.clipped for item in view.items),
         dropped=view.dropped,
         alternates=view.alternates,
-        head=view.stored_head,
+        head_id=view.stored_head_id,
         **more,
     )
 
@@ -185,13 +185,13 @@ async def remember_failure(view: View, error: ConspectusError) -> None:
         times = before.times + size_has_grown(trigger_size, before.trigger_size)
     failure = FailedSummary(view.head_id, trigger_size, size, over, times)
     history.memory.latest_failure = failure
-    await history.store.note_failure(SUMMARY_FAILED, failure)
+    await history.store.write_failure(SUMMARY_FAILED, failure)
 
 
 async def forget_failure(history: HistoryContext) -> None:
     """Forget an earlier failure, here and for other processes: a compaction has succeeded."""
     if history.memory.latest_failure is not None:
-        await history.store.note_failure(SUMMARY_FAILED, None)
+        await history.store.write_failure(SUMMARY_FAILED, None)
     history.memory.latest_failure = None
 
 

@@ -57,7 +57,7 @@ class CompactionResult:
             `alternate_roles="auto"` those after the summary are then joined with it.
         preparing: True if the trigger was reached, the history fits, and its summary is being
             prepared in the background. The caller needs to do nothing.
-        head: id of the record in force, as the archive or the memory of this process names it;
+        head_id: id of the record in force, as the archive or the memory of this process names it;
             empty if there is none, or if the state of an agent names it.
     """
 
@@ -82,7 +82,7 @@ class CompactionResult:
     redacted: Mapping[str, int] = field(default_factory=dict)
     preparing: bool = False
     alternates: bool = False
-    head: str = ""
+    head_id: str = ""
 
     def __repr__(self) -> str:
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"

@@ -29,7 +29,7 @@ from conspectus.core.policy import (
     OnFailure,
     Policy,
     StaleResults,
-    TriggerCondition,
+    TriggerClause,
     check_size,
     parse_trigger,
 )
@@ -78,7 +78,7 @@ SummaryTokens = Annotated[int, Ge(SMALLEST_SUMMARY), Le(MOST_TOKENS)]
 RecallTokens = Annotated[int, Ge(LEAST_RECALL), Le(MOST_TOKENS)]
 Seconds = Annotated[float, Gt(0), Le(HOUR), Unit("seconds")]
 
-TriggerForm = ContextSize | TriggerCondition | Mapping[str, Any]
+TriggerForm = ContextSize | TriggerClause | Mapping[str, Any]
 AnyTrigger = TriggerForm | Sequence[TriggerForm] | None
 AnySummarizer: TypeAlias = Union[
     "Summarizer", "BaseChatModel", "Runnable[Any, Any]", Callable[[list[Any]], Any], str

@@ -12,7 +12,7 @@ from typing import Any
 
 from conspectus.bridge import StepTimeout, call_either_way, pause
 from conspectus.core.items import Size
-from conspectus.core.plan import divide_size
+from conspectus.core.planner import divide_size
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
 from conspectus.engine.attempts import Attempts, attach_attempts, attempts_of, name_cost

@@ -12,7 +12,7 @@ from typing import Any
 from conspectus._langchain import is_ai_message
 from conspectus.core.exchanges import newest_user_item
 from conspectus.core.items import Item, Size
-from conspectus.core.plans import Compact, PlannedClip
+from conspectus.core.plan_types import Compact, PlannedClip
 from conspectus.core.records import Chain, Record, RecordedClip
 from conspectus.engine.engine import Engine
 from conspectus.engine.folding import Folded, Remaining, clip_hash, fold, is_labelled_summary
@@ -87,7 +87,7 @@ class View:
     entries: Sequence[Message]  # the caller's messages, as read
     as_dicts: bool  # the caller sends dicts, so the summary message is one
     dropped: int = 0  # messages that were left out because the records cover them
-    stored_head: str = ""  # id of the record that the store names as in force; empty if none
+    stored_head_id: str = ""  # id of the record that the store names as in force; empty if none
     is_other_branch: bool = False  # the store names other records than those of this history
     received_joined: tuple[JoinedMessage, ...] = ()
     alternates: bool = False
@@ -103,9 +103,9 @@ class View:
         return self.chain[-1] if self.chain else None
 
     @cached_property
-    def head_id(self) -> str | None:
-        """The id of the record in force."""
-        return self.head.id if self.head else None
+    def head_id(self) -> str:
+        """The id of the record in force; empty if there is none."""
+        return self.head.id if self.head else ""
 
     @cached_property
     def sources(self) -> list[Source]:
@@ -415,7 +415,7 @@ def view_after(view: View, remaining: Sequence[ViewItem], record: Record) -> Vie
         view,
         items=tuple(items),
         chain=(*view.chain, record),
-        stored_head="" if history.head_source.in_state else record.id,
+        stored_head_id="" if history.head_source.in_state else record.id,
         joins_user_messages=must_join(engine, view.alternates, compacted=True),
         counted_size=None,
     )

@@ -268,18 +268,18 @@ class AgentStep:
 
         The view is kept while the messages only become more.
         """
-        head = self.held.head_id
+        head_id = self.held.head_id
         messages = self.messages
-        if not head:
+        if not head_id:
             return StepView(messages)
-        count, cached = self.cache.view(head, messages)
+        count, cached = self.cache.view(head_id, messages)
         if cached is not None:
             shown = [messages[part] if isinstance(part, int) else part for part in cached.parts]
             return StepView([*shown, *messages[count:]], cached.chain, cached.keys)
         history = self.history(None)
         view = await load_view(history, read_messages(messages))
         shown = [source for source in view.sources if isinstance(source, BaseMessage)]
-        if (view.head_id or "") != head:
+        if view.head_id != head_id:
             chain = (await history.in_force()).chain
             self._go_back(view.chain, view.head_id, chain, shown)
         places = {id(message): index for index, message in enumerate(messages)}
@@ -289,7 +289,7 @@ class AgentStep:
         return StepView(shown, view.chain, keys)
 
     def _go_back(
-        self, fitting: Chain, head_id: str | None, chain: Chain, shown: list[BaseMessage]
+        self, fitting: Chain, head_id: str, chain: Chain, shown: list[BaseMessage]
     ) -> None:
         """Put an earlier record in force: an edit has made the later ones of a chain unfit.
 
@@ -458,7 +458,7 @@ class AgentStep:
         if self.archive is None or isinstance(self.held.head, list):
             return False
         begins = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
-        return begins or self.cache.stored_head != self.held.head_id
+        return begins or self.cache.stored_head_id != self.held.head_id
 
     async def bring_archive_along(self, *, turn: bool) -> None:
         """Move the head in the archive with the state, and originals with a copied thread."""
@@ -474,20 +474,20 @@ class AgentStep:
                     await archive.call_either_way(archive.copy, source, self.scope, held.head)
             elif archive is not None:
                 await self._move_stored_head(archive)
-                self.cache.stored_head = held.head_id
+                self.cache.stored_head_id = held.head_id
         except ArchiveError as error:
             self.held = held
             text = "the archive could not be brought to this state; the next step tries again: %s"
             log("head_unknown", text, await self.redacted(error))
 
     async def _move_stored_head(self, archive: Archive) -> None:
-        head = self.held.head_id
+        head_id = self.held.head_id
         scope = self.scope
-        pointed = await archive.call_either_way(archive.head, scope)
-        if pointed is None or pointed == head:
+        archived_head_id = await archive.call_either_way(archive.head_id, scope)
+        if archived_head_id is None or archived_head_id == head_id:
             return  # nothing was archived here, or it was forgotten
-        if not head and any(map(is_summary_message, self.messages)):
+        if not head_id and any(map(is_summary_message, self.messages)):
             return  # the state is new and the history is not: its summary names the record
-        if head and not (await archive.call_either_way(archive.chain_at, scope, head)):
+        if head_id and not (await archive.call_either_way(archive.chain_at, scope, head_id)):
             return  # it is in another archive
-        await archive.call_either_way(archive.set_head, scope, head or None)
+        await archive.call_either_way(archive.set_head, scope, head_id)

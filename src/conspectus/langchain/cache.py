@@ -25,7 +25,7 @@ class CachedView(NamedTuple):
 class VainPlan(NamedTuple):
     """A history for which a plan changed nothing."""
 
-    head: str  # the record in force
+    head_id: str  # the record in force
     exceeded_window: bool
     messages: int
 
@@ -34,7 +34,7 @@ class SessionCache:
     """What this process remembers of one session."""
 
     def __init__(self) -> None:
-        self.stored_head: str | None = None  # what the head in the archive is known to name
+        self.stored_head_id: str | None = None  # what the head in the archive is known to name
         self.vain_plan = VainPlan("", False, -1)  # the latest one
         # A head, and what its records make of messages.
         self._view: tuple[str, Sequence[BaseMessage], CachedView | None] = ("", (), None)
@@ -68,14 +68,14 @@ class SessionCache:
         sizes = self._sizes.get("view")
         return count if sizes is None else sizes.counted(0, count)
 
-    def view(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, CachedView | None]:
+    def view(self, head_id: str, messages: Sequence[BaseMessage]) -> tuple[int, CachedView | None]:
         """Return what `keep_view` was given under this head, and for how many of the messages."""
         kept_head, kept, view = self._view
-        if kept_head != head or not are_equal(kept, messages[: len(kept)]):
+        if kept_head != head_id or not are_equal(kept, messages[: len(kept)]):
             return 0, None
-        self._view = (head, messages[: len(kept)], view)
+        self._view = (head_id, messages[: len(kept)], view)
         return len(kept), view
 
-    def keep_view(self, head: str, messages: Sequence[BaseMessage], view: CachedView) -> None:
+    def keep_view(self, head_id: str, messages: Sequence[BaseMessage], view: CachedView) -> None:
         """Keep what the records of a head made of messages, while these only grow."""
-        self._view = (head, messages[:], view)
+        self._view = (head_id, messages[:], view)

@@ -20,7 +20,7 @@ from langgraph.types import Command
 
 from conspectus._arguments import documented, takes
 from conspectus.core.items import Window
-from conspectus.core.plan import STUCK
+from conspectus.core.planner import STUCK
 from conspectus.engine.building import window_of
 from conspectus.engine.cached_request import tools_size
 from conspectus.engine.entry import compact_messages

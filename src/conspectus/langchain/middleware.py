@@ -33,7 +33,6 @@ from conspectus.engine.settings import KEEP
 from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.agent_step import AgentStep, Handler
 from conspectus.langchain.foreign_changes import with_message_objects
-from conspectus.langchain.planner import Update, is_quiet, plan_step
 from conspectus.langchain.recall import (
     recall_tool,
     recalled_for_turn,
@@ -51,6 +50,7 @@ from conspectus.langchain.state import (
     RequestedCompaction,
     name_messages,
 )
+from conspectus.langchain.step_update import Update, is_quiet, plan_step
 from conspectus.model.prompts import DEFAULT_SUMMARY_PROMPT
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter

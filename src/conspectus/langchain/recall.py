@@ -18,9 +18,9 @@ from langgraph.types import Command
 from conspectus.bridge import arun, run
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.agent_step import AgentStep
-from conspectus.langchain.planner import Update
 from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import Recalled, RequestedCompaction, name_messages
+from conspectus.langchain.step_update import Update
 from conspectus.messages.framing import recalled_text
 from conspectus.messages.recalled import recalled_message, with_recalled
 from conspectus.observe import heard_by, log

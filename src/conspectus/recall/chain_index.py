@@ -198,10 +198,10 @@ class ChainIndex(dict[int, IndexedMessage]):
 
 
 def _order_of(chain: Chain, uncovered: tuple[str, ...]) -> Order:
-    head = chain[-1].id if chain else ""
-    order = _orders.get((head, uncovered))
+    head_id = chain[-1].id if chain else ""
+    order = _orders.get((head_id, uncovered))
     if order is None:
         keys = tuple(dict.fromkeys([*manifest(chain), *uncovered]))
         order = Order(keys, {key: position for position, key in enumerate(keys)})
-        _orders.put((head, uncovered), order)
+        _orders.put((head_id, uncovered), order)
     return order

@@ -14,15 +14,15 @@ from conspectus._langchain import hide_from_streams
 from conspectus._langchain import named as model_name_of
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
-from conspectus.core.plan import TOO_LARGE, oldest_first
-from conspectus.core.plans import Compact, Plan, Stuck
-from conspectus.core.policy import SLACK, Policy, TriggerCondition
+from conspectus.core.plan_types import Compact, Plan, Stuck
+from conspectus.core.planner import TOO_LARGE, oldest_first
+from conspectus.core.policy import SLACK, Policy, TriggerClause
 from conspectus.core.records import Chain, Record
+from conspectus.engine.decision import SUMMARY_FLOOR, Decision, measured_plan
 from conspectus.engine.engine import CallerFormat, Engine
 from conspectus.engine.entry import carry_out_decision
 from conspectus.engine.history import HistoryContext, StateHoldsRecords
 from conspectus.engine.measuring import share_out_count
-from conspectus.engine.planning import SUMMARY_FLOOR, Decision, measured_plan
 from conspectus.engine.settings import Settings
 from conspectus.engine.view import View, view_of
 from conspectus.errors import InputError, MessageError, StuckError
@@ -100,7 +100,7 @@ class Invocation:
         templates = (call.initial_summary_prompt, call.existing_summary_prompt)
         longest = max(self.limit, self.threshold)
         summarizer = PromptedSummarizer(call.model, templates, longest, self.meter.message)
-        policy = Policy(trigger=(TriggerCondition(tokens=max(1, self.threshold)),))
+        policy = Policy(trigger=(TriggerClause(tokens=max(1, self.threshold)),))
         settings = Settings(
             summarizer=summarizer,
             archive=archive,
@@ -203,11 +203,10 @@ class Invocation:
         chain: Chain = await archive.call_either_way(
             archive.chain_labelled, self.scope, name_of(self.running)
         )
-        head = chain[-1].id if chain else None
-        if (await archive.call_either_way(archive.head, self.scope)) not in (None, head):
-            await archive.call_either_way(
-                archive.set_head, self.scope, head
-            )  # for recall without a state
+        head_id = chain[-1].id if chain else ""
+        if (await archive.call_either_way(archive.head_id, self.scope)) not in (None, head_id):
+            # For recall without a state.
+            await archive.call_either_way(archive.set_head, self.scope, head_id)
         summary = self.running.summary if self.running is not None else ""
         return chain if chain and chain[-1].summary in (summary, "") else ()
 

@@ -245,7 +245,7 @@ class MeasuredStep:
     def _is_planned_in_vain(self) -> bool:
         """Tell whether a plan for nearly this history changed nothing."""
         vain = self.step.cache.vain_plan
-        if (vain.head, vain.exceeded_window) != (self.held.head_id, self.exceeds_window):
+        if (vain.head_id, vain.exceeded_window) != (self.held.head_id, self.exceeds_window):
             return False
         return 0 <= len(self.view) - vain.messages < vain.messages // PART
 

@@ -24,13 +24,13 @@ from conspectus.core.ladder import (
     Ladder,
     SummaryBounds,
 )
-from conspectus.core.plans import Compact, Keep, Plan, PlannedClip, Stuck
+from conspectus.core.plan_types import Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.policy import (
     LARGEST_SUMMARY,
     REARM,
     SMALLEST_SUMMARY,
     Policy,
-    TriggerCondition,
+    TriggerClause,
     first_kept_by,
     has_grown,
 )
@@ -209,7 +209,7 @@ def _must_grow(tokens: int, before: int | None) -> bool:
     return before is not None and not has_grown(tokens, before)
 
 
-def _least_gain(tokens: int, fired: TriggerCondition | None, floor: int) -> int:
+def _least_gain(tokens: int, fired: TriggerClause | None, floor: int) -> int:
     """Return the tokens that a compaction must free which only a trigger asks for."""
     gain = math.ceil(tokens / GAIN_DIVISOR)
     if gain < floor:  # sizes of small histories mean little
@@ -220,7 +220,7 @@ def _least_gain(tokens: int, fired: TriggerCondition | None, floor: int) -> int:
 
 
 def _trigger_tokens(
-    ladder: Ladder, fired: TriggerCondition | None, limit: int | None, scale: float
+    ladder: Ladder, fired: TriggerClause | None, limit: int | None, scale: float
 ) -> int | None:
     """Return the size at which a compaction is asked for; None if messages alone are counted."""
     if fired is None:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.items import Size
-from conspectus.core.plan import BELOW, STUCK, PastSizes, PlanOptions, divide_size, plan
-from conspectus.core.plans import Compact, Keep, Plan, PlannedClip, Stuck
+from conspectus.core.plan_types import Compact, Keep, Plan, PlannedClip, Stuck
+from conspectus.core.planner import BELOW, STUCK, PastSizes, PlanOptions, divide_size, plan
 from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
 from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.attempts import attempts_of
@@ -89,7 +89,7 @@ async def decide(view: View, request: CompactionRequest) -> Decision:
         view = share_out_count(view)
     plan_within = partial(plan_for, view, force=request.force)
     decided = measured_plan(view, plan_within, force=request.force)
-    if not request.force and await take_over_noted_failure(view, decided):
+    if not request.force and await take_over_failure(view, decided):
         decided = measured_plan(view, partial(plan_for, view))
     return Decision(view, decided)
 
@@ -357,7 +357,7 @@ def _size_with_summary(view: View, decided: Compact) -> int:
 # Failures that somebody has noted
 
 
-async def take_over_noted_failure(view: View, decided: Plan) -> bool:
+async def take_over_failure(view: View, decided: Plan) -> bool:
     """Take over a failure of this history that another process has noted, and tell whether it did.
 
     It is looked for only where a plan asks for a summary.
@@ -365,7 +365,7 @@ async def take_over_noted_failure(view: View, decided: Plan) -> bool:
     if not (isinstance(decided, Compact) and decided.makes_summary):
         return False
     session = view.history.memory
-    noted = await view.history.store.noted_failure(SUMMARY_FAILED)
+    noted = await view.history.store.read_failure(SUMMARY_FAILED)
     remembered = session.latest_failure
     if noted is None or noted == remembered or noted.head_id != view.head_id:
         return False
@@ -378,7 +378,7 @@ async def take_over_noted_failure(view: View, decided: Plan) -> bool:
 
 async def has_prepared_in_vain(view: View) -> bool:
     """Tell whether preparing has failed for this history, which has hardly grown since."""
-    noted = await view.history.store.noted_failure(PREPARATION_FAILED)
+    noted = await view.history.store.read_failure(PREPARATION_FAILED)
     if noted is None or noted.head_id != view.head_id:
         return False
     size = view.history.trigger_size or view.size

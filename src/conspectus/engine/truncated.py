@@ -54,12 +54,12 @@ class RecentStems(NamedTuple):
         return RecentStems(answered[-RECENT:], stems[count:])
 
 
-class BegunLater(NamedTuple):
+class Truncation(NamedTuple):
     """A history whose client sends its beginning no more."""
 
     start: int  # the place in it where what is known goes on
     missing: tuple[str, ...]
-    """Keys of the messages that stood before that and that a record names; see `begun_later`."""
+    """Keys of the messages before that place that a record names; see `find_truncation`."""
     own: tuple[int, ...] = ()
     """Places of messages before that, which the client has put there in the place of others."""
 
@@ -89,9 +89,9 @@ def up_to_last_answer(entries: Sequence[Message]) -> int:
     return next((at for at in range(len(roles), 0, -1) if roles[at - 1] == "assistant"), 0)
 
 
-def begun_later(
+def find_truncation(
     chain: Chain, entries: Sequence[Message], stems: Sequence[str], *, is_continuation: bool
-) -> BegunLater | None:
+) -> Truncation | None:
     """Return where a history joins the messages that a chain knows; None if it does not.
 
     Args:
@@ -127,7 +127,7 @@ def begun_later(
         return None
     kept = run_of(known.stems, 0, sent[:first], 0)
     missing = known.keys[: min(at, known.placed)]
-    return BegunLater(places[first], missing, tuple(places[kept:first]))
+    return Truncation(places[first], missing, tuple(places[kept:first]))
 
 
 def _known_to(chain: Chain) -> _Known:
@@ -151,7 +151,7 @@ def _joint_with(known: _Known, sent: Sequence[str]) -> tuple[int, int] | None:
 
 def _without_joint(
     known: _Known, places: Sequence[int], sent: Sequence[str], length: int
-) -> BegunLater | None:
+) -> Truncation | None:
     """Return where a history goes on that is known to, though it shares nothing with its end.
 
     None if it holds a message that was said once and has left: then it has gone back.
@@ -162,7 +162,7 @@ def _without_joint(
     kept = min(MOST_KEPT, run_of(known.stems, 0, sent, 0))
     if not said_once.isdisjoint(sent[max(kept, MOST_OWN) :]):
         return None
-    return BegunLater([*places, length][kept], known.keys[: known.placed])
+    return Truncation([*places, length][kept], known.keys[: known.placed])
 
 
 def _asks_covered_question_again(
