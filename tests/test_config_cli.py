@@ -105,6 +105,13 @@ def test_check_reads_the_section_of_the_endpoint_whose_windows_are_its_own(tmp_p
     assert "line 1: serve.windowz: unknown key; did you mean 'window'?" in finished.stderr
 
 
+@pytest.mark.parametrize("text", ["", "models: []\n"])
+def test_check_of_a_file_without_our_section_fails(tmp_path, text):
+    file = write_file(tmp_path, text)
+    line = cli_support.error_line("config", "check", file)
+    assert f"{file}: there is no section 'summarization'; write 'summarization:'" in line
+
+
 def test_schema_is_printed_and_written(tmp_path):
     printed = run("schema")
     out = tmp_path / "schema.json"

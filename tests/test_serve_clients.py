@@ -16,6 +16,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from fault_server import FaultServer, faults
+from histories import call_and_result, user
 from postgres_support import postgres_schema
 from sdk_support import Chat, Messages, script
 from serve_support import (
@@ -23,6 +24,7 @@ from serve_support import (
     SECRET,
     WINDOW,
     Serving,
+    conspectus_header,
     provider_tokens,
     proxied_script,
     serving,
@@ -70,6 +72,17 @@ def post(endpoint: Serving, history: list[Any], **fields: Any) -> httpx.Response
     return httpx.post(f"{endpoint.openai_url}/chat/completions", json=body, headers=key)
 
 
+def test_a_message_that_was_only_clipped_is_counted_in_a_header(tmp_path):
+    read = call_and_result("read_file", {"path": "log.txt"}, "x" * 40_000, "a1")
+    history = [user("Read the log."), *read]
+    with endpoint_with_window(tmp_path / "a.db") as (upstream, endpoint):
+        answer = post(endpoint, history)
+        [sent] = [request.body["messages"] for request in upstream.requests]
+    assert len(sent) == len(history)
+    assert conspectus_header(answer, "messages-evicted") == "0"
+    assert conspectus_header(answer, "messages-clipped") == "1"
+
+
 def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(tmp_path):
     history = talk(30)
     longer = [*history, {"role": "assistant", "content": "x"}, history[-1]]
@@ -85,12 +98,12 @@ def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(t
         {name.removeprefix("x-conspectus-"): value for name, value in response.headers.items()}
         for response in (short, whole, longer_answer, after_restart)
     ]
-    assert (headers[0]["compacted"], headers[0]["messages-archived"]) == ("false", "0")
+    assert (headers[0]["compacted"], headers[0]["messages-evicted"]) == ("false", "0")
     assert headers[1]["compacted"] == "true"
-    assert len(sent) == len(history) - int(headers[1]["messages-archived"]) + 1
+    assert len(sent) == len(history) - int(headers[1]["messages-evicted"]) + 1
     assert int(headers[1]["tokens-before"]) == METER.messages(history)
     assert int(headers[1]["tokens-after"]) == METER.messages(sent)
-    for name in ("thread", "record", "messages-archived"):
+    for name in ("thread", "record", "messages-evicted"):
         assert headers[1][name] == headers[2][name] == headers[3][name]
 
 

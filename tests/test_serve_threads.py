@@ -49,7 +49,7 @@ def ask_endpoint(endpoint: Serving, history: list[Any]) -> tuple[str | None, ...
     answer = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
     assert answer.status_code == 200, answer.text
     return tuple(
-        conspectus_header(answer, name) for name in ("thread", "record", "messages-archived")
+        conspectus_header(answer, name) for name in ("thread", "record", "messages-evicted")
     )
 
 

@@ -43,5 +43,5 @@ def options(
 
 
 def main() -> None:
-    """Run the command line and exit with its code: the entry point of `conspectus`."""
+    """Run the command line, and exit with its code; `conspectus_command` calls it."""
     app(prog_name="conspectus")
