@@ -10,7 +10,7 @@ from conspectus.core.exchanges import match_calls, must_stay
 from conspectus.core.items import Item, Window
 from conspectus.core.ladder import LADDER, Ladder, SummaryBounds
 from conspectus.core.plan_types import Compact, Keep
-from conspectus.core.planner import PlanOptions, plan, plan_draft, window_or_trigger
+from conspectus.core.planner import PlanOptions, make_plan, plan_draft, window_or_trigger
 from conspectus.core.policy import SUMMARY_DIVISOR
 from conspectus.core.records import Cost, Record, RecordedClip
 from conspectus.engine.folding import Folded, fold
@@ -37,7 +37,7 @@ def talk(count: int, tokens: int = 100) -> list[Item]:
 
 def compacting_plan(*arguments: Any, **options: Any) -> Compact:
     """A plan that compacts."""
-    decision = plan(*arguments, **options)
+    decision = make_plan(*arguments, **options)
     assert isinstance(decision, Compact)
     return decision
 
@@ -52,7 +52,7 @@ def test_a_standing_summary_is_replaced_and_never_evicted():
     decision = compacting_plan(
         items, Settings(trigger=("messages", 30), keep=("messages", 10)).policy()
     )
-    assert 0 not in decision.evicted
+    assert 0 not in decision.evicted_places
     assert decision.at_most == 10 * 100 + decision.summary_tokens
 
 
@@ -75,8 +75,8 @@ def test_a_trigger_that_asks_for_a_share_of_the_window_makes_no_window_of_its_to
 def test_a_standing_summary_that_stays_keeps_its_room():
     items = [item("user", 120, 0, summary=True), Large("k1", "user", 5_000)]
     decision = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(500))
-    assert (decision.evicted, decision.summary_tokens) == ((), 0)
-    assert decision.at_most == 120 + decision.clips[0].limit == 300  # two fifths are free
+    assert (decision.evicted_places, decision.summary_tokens) == ((), 0)
+    assert decision.at_most == 120 + decision.clips[0].tokens == 300  # two fifths are free
 
 
 def test_old_results_are_clipped_beside_a_standing_summary_that_is_counted_once():
@@ -90,7 +90,7 @@ def test_old_results_are_clipped_beside_a_standing_summary_that_is_counted_once(
 def test_what_is_shown_short_fits_to_the_token():
     items = [Large(f"k{n}", "user", 5_000, pinned=True) for n in range(3)]
     decision = compacting_plan(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))
-    assert [clip.limit for clip in decision.clips] == [606, 606, 606]  # it may grow by a tenth
+    assert [clip.tokens for clip in decision.clips] == [606, 606, 606]  # it may grow by a tenth
     assert decision.at_most == 1_818
 
 
@@ -113,7 +113,7 @@ def test_beside_long_instructions_the_request_is_shown_rather_than_a_long_summar
         options=PlanOptions(floor=64),
     )
     assert decision.summary_tokens == 64
-    assert [clip.limit for clip in decision.clips] == [1_000 - 700 - 64]
+    assert [clip.tokens for clip in decision.clips] == [1_000 - 700 - 64]
 
 
 def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
@@ -129,7 +129,7 @@ def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
     options = PlanOptions(never_larger=True)
     decision = compacting_plan(items, policy, Window(4_347), options=options)
     assert decision.clips
-    replaced = sum(items[index].tokens for index in decision.evicted)
+    replaced = sum(items[index].tokens for index in decision.evicted_places)
     assert 0 < decision.summary_tokens <= replaced
 
 
@@ -143,7 +143,7 @@ def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
         ]
 
     for window in (None, Window(15_000)):
-        decision = plan(pinned(21), policy, window)
+        decision = make_plan(pinned(21), policy, window)
         assert decision == Keep("a compaction would free too little", 6_300)
         assert compacting_plan(pinned(21), policy, window, options=PlanOptions(force=True))
     decision = compacting_plan(pinned(24), policy)
@@ -170,7 +170,7 @@ def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, t
     decision = compacting_plan(
         talk(50, tokens), policy, window and Window(window), options=PlanOptions(floor=170)
     )
-    assert (len(decision.evicted), decision.summary_tokens) == (30, share)
+    assert (len(decision.evicted_places), decision.summary_tokens) == (30, share)
 
 
 def test_for_a_prepared_draft_just_what_it_stands_for_leaves():
@@ -178,7 +178,7 @@ def test_for_a_prepared_draft_just_what_it_stands_for_leaves():
     prepared = Compact("trigger", tuple(range(8)), (), 200, 1_200, 600, 1_500)
     decision = plan_draft(talk, Window(1_500), prepared, [0, 1, 2, 3], 150)
     assert decision is not None
-    assert decision.evicted == (0, 1, 2, 3)
+    assert decision.evicted_places == (0, 1, 2, 3)
     assert decision.at_most <= 1_500
 
 
@@ -312,14 +312,15 @@ CUTS = {
 @pytest.mark.parametrize(("items", "legal_cuts"), CUTS.values(), ids=CUTS)
 def test_where_a_history_may_be_cut(items, legal_cuts):
     exchanges_found = match_calls(items)
-    assert [i for i, legal in enumerate(exchanges_found.cuts) if legal] == legal_cuts
+    assert [i for i, legal in enumerate(exchanges_found.may_cut_before) if legal] == legal_cuts
     assert exchanges_found.orphans == frozenset()
 
 
 def test_notes_under_a_trigger_of_messages_may_take_a_sixteenth_of_the_window():
     items = [user_item(tokens=200) for _ in range(90)]
     often = Settings(trigger=("messages", 50)).policy()
-    rooms = [plan(items, often, Window(size)).summary_tokens for size in (64_000, 160_000, 999_000)]
+    windows = [Window(size) for size in (64_000, 160_000, 999_000)]
+    rooms = [make_plan(items, often, window).summary_tokens for window in windows]
     assert rooms == [7_000, 10_000, 13_999]  # of 14,000 that leave
 
 
@@ -375,7 +376,7 @@ def test_a_late_result_that_was_read_takes_nothing_with_it(tokens):
     items = with_a_late_result(call_at=5, late_at=55, tokens=tokens)
     policy = Settings(keep=("messages", 20)).policy()
     decision = compacting_plan(items, policy, Window(100_000), options=PlanOptions(force=True))
-    assert decision.evicted == (*range(40), 55)  # it leaves with its call
+    assert decision.evicted_places == (*range(40), 55)  # it leaves with its call
     assert decision.clips == ()
 
 
@@ -386,7 +387,7 @@ def test_a_late_result_comes_back_with_its_call_where_large_messages_are_shown_s
     ladder = Ladder(items, 16_000, SummaryBounds(longest=500, floor=100))
     plan_found = ladder.climb(LADDER, keeps_from=35, clip=True)
     assert isinstance(plan_found, Compact)
-    assert plan_found.evicted == tuple(range(37))  # up to the call, and 55 stays
+    assert plan_found.evicted_places == tuple(range(37))  # up to the call, and 55 stays
     assert [clip.place for clip in plan_found.clips] == [44]
     assert plan_found.at_most == 9_600  # two fifths are free
 

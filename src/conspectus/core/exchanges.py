@@ -15,7 +15,7 @@ class Exchanges:
 
     # for each index, whether the history may be cut before it: a result stays on the same side
     # as its call
-    cuts: tuple[bool, ...]
+    may_cut_before: tuple[bool, ...]
     # for each item, the first one of the part between two such cuts that it is in; its own
     # index for an orphan and a late result
     group: tuple[int, ...]
@@ -44,12 +44,12 @@ def match_calls(items: Sequence[Item]) -> Exchanges:
     cuts = _cuts_between(matching.earliest_tied)
     parts = _begins_of_parts(cuts, matching.earliest_tied)
     alone = matching.orphans | matching.late_results.keys()
-    group = tuple(at if at in alone else begin for at, begin in enumerate(parts))
+    group = tuple(place if place in alone else begin for place, begin in enumerate(parts))
     open_calls = matching.replies_with_open_calls()
     return Exchanges(
-        cuts=cuts,
+        may_cut_before=cuts,
         group=group,
-        pending=frozenset(group[at] for at in open_calls),
+        pending=frozenset(group[place] for place in open_calls),
         unclippable=_unclippable_items(items, matching, open_calls),
         orphans=frozenset(matching.orphans),
         late_results=matching.late_results,
@@ -78,12 +78,12 @@ class _Matching:
 
     def add(self, item: Item, previous: Item | None) -> None:
         """Match one more message, that stands behind the `previous` one."""
-        at = len(self.reply_begins)
-        begin = self.reply_begins[-1] if _continues(item, previous) else at
+        place = len(self.reply_begins)
+        begin = self.reply_begins[-1] if _continues(item, previous) else place
         self.reply_begins.append(begin)
         tied = {begin, *self._needed(item)}
         if item.answers:
-            tied |= self._callers_answered_by(at, item)
+            tied |= self._callers_answered_by(place, item)
         self.earliest_tied.append(min(tied))
         if item.role == "assistant":
             self.newest_reply = begin
@@ -97,7 +97,7 @@ class _Matching:
         """Return the places of the calls that must stand before a message."""
         return [self.caller[call] for call in item.needs if call in self.caller]
 
-    def _callers_answered_by(self, at: int, item: Item) -> set[int]:
+    def _callers_answered_by(self, place: int, item: Item) -> set[int]:
         """Match the results in a message; return the places of their calls."""
         callers = {self.caller[call] for call in item.answers if self._takes_result(call)}
         if "" in item.answers and self.newest_reply >= 0:
@@ -107,9 +107,9 @@ class _Matching:
         if not callers and item.role == "tool":
             answered = [self.caller[call] for call in item.answers if call in self.caller]
             if answered:
-                self.late_results[at] = answered[-1]
+                self.late_results[place] = answered[-1]
             else:
-                self.orphans.add(at)
+                self.orphans.add(place)
         return callers
 
     def _takes_result(self, call: str) -> bool:
@@ -152,12 +152,12 @@ def _unanswered_calls(item: Item) -> list[str]:
 def _cuts_between(earliest_tied: Sequence[int]) -> tuple[bool, ...]:
     """Return for each place, and the end, whether all behind may be parted from all before it."""
     tied_from_here_on = [*accumulate(reversed(earliest_tied), min)][::-1]
-    return (*(at <= tied for at, tied in enumerate(tied_from_here_on)), True)
+    return (*(place <= tied for place, tied in enumerate(tied_from_here_on)), True)
 
 
 def _begins_of_parts(cuts: Sequence[bool], earliest_tied: Sequence[int]) -> list[int]:
     """Return for each message where the part between two cuts begins that it is in."""
-    begins = (at if cuts[at] else 0 for at in range(len(earliest_tied)))
+    begins = (place if cuts[place] else 0 for place in range(len(earliest_tied)))
     return [*accumulate(begins, max)]
 
 
@@ -165,11 +165,11 @@ def _unclippable_items(
     items: Sequence[Item], matching: _Matching, open_calls: Collection[int]
 ) -> frozenset[int]:
     """Return the places of instructions, and of a reply whose calls may yet be carried out."""
-    instructions = {at for at, item in enumerate(items) if item.role == "system"}
+    instructions = {place for place, item in enumerate(items) if item.role == "system"}
     newest = matching.newest_reply
     if newest not in open_calls:
         return frozenset(instructions)
-    under_way = {at for at, begin in enumerate(matching.reply_begins) if begin == newest}
+    under_way = {place for place, begin in enumerate(matching.reply_begins) if begin == newest}
     return frozenset(instructions | under_way)
 
 
@@ -180,20 +180,20 @@ def newest_user_item(items: Sequence[Item]) -> int | None:
     one.
     """
     newest_of_host: int | None = None
-    for at in range(len(items) - 1, -1, -1):
-        item = items[at]
+    for place in range(len(items) - 1, -1, -1):
+        item = items[place]
         if item.role != "user" or item.summary or item.labelled:
             continue
         if not item.by_host:
-            return at
+            return place
         if newest_of_host is None:
-            newest_of_host = at
+            newest_of_host = place
     return newest_of_host
 
 
 def leading_system_items(items: Sequence[Item]) -> int:
     """Return the number of leading system messages, which are instructions and no history."""
-    return next((at for at, item in enumerate(items) if item.role != "system"), len(items))
+    return next((place for place, item in enumerate(items) if item.role != "system"), len(items))
 
 
 def must_stay(
@@ -206,21 +206,21 @@ def must_stay(
     still get one or wait for approval; and with `unread_stay` those with a late second result
     that no model has read yet.
     """
-    stays = {at for at in range(leading_system_items(items)) if not items[at].superseded}
-    stays.update(at for at, item in enumerate(items) if item.pinned)
+    stays = {place for place in range(leading_system_items(items)) if not items[place].superseded}
+    stays.update(place for place, item in enumerate(items) if item.pinned)
     stays |= exchanges.pending
     if unread_stay:
-        spoken = (at for at, item in enumerate(items) if item.role == "assistant")
+        spoken = (place for place, item in enumerate(items) if item.role == "assistant")
         last_spoken = max(spoken, default=-1)
-        stays.update(at for at in exchanges.late_results if at > last_spoken)
+        stays.update(place for place in exchanges.late_results if place > last_spoken)
     newest = newest_user_item(items)
     if newest is not None:
         stays.add(newest)
-    stays |= {exchanges.late_results[at] for at in stays & exchanges.late_results.keys()}
+    stays |= {exchanges.late_results[place] for place in stays & exchanges.late_results.keys()}
     return _with_exchanges(stays, exchanges)
 
 
 def _with_exchanges(places: Collection[int], exchanges: Exchanges) -> frozenset[int]:
     """Return places, and those of all other messages of their exchanges."""
-    groups = {exchanges.group[at] for at in places}
-    return frozenset(at for at, group in enumerate(exchanges.group) if group in groups)
+    groups = {exchanges.group[place] for place in places}
+    return frozenset(place for place, group in enumerate(exchanges.group) if group in groups)

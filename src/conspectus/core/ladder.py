@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.exchanges import Exchanges, match_calls, must_stay
 from conspectus.core.items import Item
-from conspectus.core.plan_types import Compact, Keep, PlannedClip
+from conspectus.core.plan_types import FORCED, Cause, Compact, Keep, PlannedClip
 from conspectus.core.policy import LARGEST_SUMMARY, REARM
 
 BOUNDLESS = 2**62  # Tokens of an unknown window
@@ -35,7 +35,7 @@ MOST_FIXED_WITH_UNREAD = 1 / 2
 """Share of the budget that messages that never leave may take together with late results that no
 model has read. Where they take more, these results may leave: a summariser reads them instead."""
 
-KEEPS_STANDING = 0
+NO_NEW_SUMMARY = 0
 """`Compact.summary_tokens` of a plan that makes no summary: the one in view, if any, stays."""
 
 BudgetRule = Literal["with_free_share", "with_room_to_grow", "whole_budget"]
@@ -47,7 +47,7 @@ Clippable = Literal["nothing", "giants", "large", "all"]
 class Rung:
     """One way to fit."""
 
-    budget: BudgetRule
+    budget_rule: BudgetRule
     # The summary gets at least this part of its full size; at 0 its least useful size.
     summary: float
     cut: CutRule
@@ -146,22 +146,23 @@ class Ladder:
     """The arithmetic of one history, and the rungs that make it fit. All sizes are tokens."""
 
     items: Sequence[Item]  # the history, a summary in force included
-    limit: int | None  # for all messages; None for no limit
+    budget_or_none: int | None  # for all messages; None if there is no limit
     summary: SummaryBounds = SummaryBounds()
     _: KW_ONLY
     gain: int = 0  # tokens by which a plan must make the history smaller
     clip_users: bool = True  # messages in the user's role may be clipped
-    base: int = 0  # tokens that a list takes beside its messages, whichever these are
+    base: int = 0  # tokens that a list takes in addition to its messages, whichever these are
     # tokens at which the trigger fires; None if it counts messages alone
     fires_at: int | None = None
     growth: int = 0  # tokens that will have come until the plan takes effect
+    cause: Cause = FORCED  # of its plans
 
     # What the history is made of
 
     @cached_property
     def budget(self) -> int:
         """The tokens for all messages."""
-        return BOUNDLESS if self.limit is None else self.limit
+        return BOUNDLESS if self.budget_or_none is None else self.budget_or_none
 
     @cached_property
     def tokens(self) -> int:
@@ -169,7 +170,7 @@ class Ladder:
         return self.base + sum(item.tokens for item in self.items)
 
     @cached_property
-    def standing_summary(self) -> int:
+    def standing_tokens(self) -> int:
         """The size of the summaries in view, which the next one replaces."""
         return sum(item.tokens for item in self.items if item.summary)
 
@@ -181,7 +182,7 @@ class Ladder:
     @cached_property
     def legal_cuts(self) -> list[int]:
         """The places before which the history may be divided; the first if no place is legal."""
-        return [cut for cut in range(len(self.items)) if self.exchanges.cuts[cut]] or [0]
+        return [cut for cut in range(len(self.items)) if self.exchanges.may_cut_before[cut]] or [0]
 
     @cached_property
     def fixed(self) -> frozenset[int]:
@@ -191,29 +192,29 @@ class Ladder:
         would take more than half of the budget.
         """
         fixed = must_stay(self.items, self.exchanges)
-        if sum(self.items[at].tokens for at in fixed) > self.budget * MOST_FIXED_WITH_UNREAD:
+        if sum(self.items[place].tokens for place in fixed) > self.budget * MOST_FIXED_WITH_UNREAD:
             return must_stay(self.items, self.exchanges, unread_stay=False)
         return fixed
 
     @cached_property
     def fixed_tokens(self) -> int:
         """The tokens of messages that never leave."""
-        return self.base + sum(self.items[at].tokens for at in self.fixed)
+        return self.base + sum(self.items[place].tokens for place in self.fixed)
 
     @cached_property
     def never_clipped(self) -> frozenset[int]:
         """The places of messages that are shown whole or not at all."""
         if self.clip_users:
             return self.exchanges.unclippable
-        in_users_role = (at for at, item in enumerate(self.items) if item.role == "user")
+        in_users_role = (place for place, item in enumerate(self.items) if item.role == "user")
         return self.exchanges.unclippable.union(in_users_role)
 
     @cached_property
     def clipped_last(self) -> frozenset[int]:
         """The places of messages that users wrote or pinned; they are clipped after all others."""
         return frozenset(
-            at
-            for at, item in enumerate(self.items)
+            place
+            for place, item in enumerate(self.items)
             if item.pinned or (item.role == "user" and not item.by_host)
         )
 
@@ -221,7 +222,8 @@ class Ladder:
     def first_leaving(self) -> int:
         """The place of the first message that may leave; the length without one."""
         places = range(len(self.items))
-        may_leave = (at for at in places if not self.items[at].summary and at not in self.fixed)
+        movable = (place for place in places if place not in self.fixed)
+        may_leave = (place for place in movable if not self.items[place].summary)
         return next(may_leave, len(self.items))
 
     @cached_property
@@ -265,41 +267,41 @@ class Ladder:
         """
         evicted: list[int] = []
         kept: list[int] = []
-        for at, item in enumerate(self.items):
+        for place, item in enumerate(self.items):
             if item.summary:
                 continue
-            leaves = self._leaves_at(at, cut) and at not in self.fixed
-            (evicted if leaves else kept).append(at)
+            leaves = self._leaves_at(place, cut) and place not in self.fixed
+            (evicted if leaves else kept).append(place)
         return Division(evicted, kept)
 
-    def _leaves_at(self, at: int, cut: int) -> bool:
+    def _leaves_at(self, place: int, cut: int) -> bool:
         """Tell whether a message that may leave does so at a cut."""
-        return self._leaves_with(at) < cut or at in self.exchanges.orphans
+        return self._leaves_with(place) < cut or place in self.exchanges.orphans
 
-    def _leaves_with(self, at: int) -> int:
+    def _leaves_with(self, place: int) -> int:
         """Return the place of the message with which this one leaves: its own, or its call's."""
-        return min(at, self.exchanges.late_results.get(at, at))
+        return min(place, self.exchanges.late_results.get(place, place))
 
     def sizes_at_cuts(self, level: int = BOUNDLESS, spared: Set[int] = frozenset()) -> list[int]:
         """Return the tokens of the kept messages for each cut, clipped to `level` if allowed."""
         always = self.base
         movable = [0] * len(self.items)
-        for at, item in enumerate(self.items):
+        for place, item in enumerate(self.items):
             if item.summary:
                 continue
-            if at in self.fixed:
-                always += self.size_at(at, level, spared)
-            elif at not in self.exchanges.orphans:
-                movable[self._leaves_with(at)] += self.size_at(at, level, spared)
+            if place in self.fixed:
+                always += self.size_at(place, level, spared)
+            elif place not in self.exchanges.orphans:
+                movable[self._leaves_with(place)] += self.size_at(place, level, spared)
         behind_each = [*accumulate(reversed(movable), initial=0)][::-1]
         return [always + behind for behind in behind_each]
 
-    def size_at(self, at: int, level: int, spared: Set[int] = frozenset()) -> int:
+    def size_at(self, place: int, level: int, spared: Set[int] = frozenset()) -> int:
         """Return the tokens of an item, clipped to `level` if it may be clipped."""
-        tokens = self.items[at].tokens
-        if tokens <= level or at in spared or at in self.never_clipped:
+        tokens = self.items[place].tokens
+        if tokens <= level or place in spared or place in self.never_clipped:
             return tokens
-        return max(self.items[at].least, level)
+        return max(self.items[place].least, level)
 
     # The rungs
 
@@ -321,15 +323,15 @@ class Ladder:
             if rung.clips == "all" and not clip:
                 return None
             plan = next(self._plans_of(rung, cuts[rung.cut], clip=clip), None)
-            if isinstance(plan, Compact) and clip and rung.budget == "with_free_share":
-                return self._reach_back(plan, keeps_from)
+            if isinstance(plan, Compact) and clip and rung.budget_rule == "with_free_share":
+                return self._clip_to_keep_more(plan, keeps_from)
             if plan is not None:
                 return plan
         return None
 
     def _plans_of(self, rung: Rung, cuts: Sequence[int], *, clip: bool) -> Iterator[Compact | Keep]:
         """Yield the plans of one rung that fit."""
-        budget = self.budgets[rung.budget]
+        budget = self.budgets[rung.budget_rule]
         level = self._clip_level(rung.clips) if clip else BOUNDLESS
         spared = self._spared_by(rung)
         sizes = self.sizes_at_cuts(level, spared)
@@ -347,8 +349,8 @@ class Ladder:
 
     def _is_limited(self, rung: Rung) -> bool:
         """Tell whether the budget of a rung follows from a window or a trigger."""
-        of_trigger = rung.budget == "with_free_share" and self.fires_at is not None
-        return self.limit is not None or of_trigger
+        of_trigger = rung.budget_rule == "with_free_share" and self.fires_at is not None
+        return self.budget_or_none is not None or of_trigger
 
     def _spared_by(self, rung: Rung) -> frozenset[int]:
         """Return the places of messages that a rung shows whole."""
@@ -367,7 +369,7 @@ class Ladder:
     def _summary_tokens_at(self, cut: int, staying: int, budget: int, part: float) -> int | None:
         """Return the size of the summary at a cut; None if it would get less than a rung asks for.
 
-        `KEEPS_STANDING` if nothing leaves and the summary in view may stay.
+        `NO_NEW_SUMMARY` if nothing leaves and the summary in view may stay.
 
         Args:
             cut: where the history is divided.
@@ -379,8 +381,8 @@ class Ladder:
         left = budget - staying
         if cut >= self.first_cut:
             largest = self._largest_summary(cut, staying)
-        elif self.standing_summary <= left:
-            return KEEPS_STANDING
+        elif self.standing_tokens <= left:
+            return NO_NEW_SUMMARY
         elif self.tokens <= self.budget:
             return None  # notes are not made shorter where nothing comes to them
         else:
@@ -437,7 +439,7 @@ class Ladder:
 
     def _budget_beside(self, budget: int, summary_tokens: int) -> int:
         """Return the tokens for messages beside a summary, or beside the one in view."""
-        return budget - self.base - (summary_tokens or self.standing_summary)
+        return budget - self.base - (summary_tokens or self.standing_tokens)
 
     def _clips(
         self, staying: Sequence[int], budget: int, least: int, spared: Set[int]
@@ -447,7 +449,7 @@ class Ladder:
         Those of the user and pinned ones are clipped only if the others are not enough, and
         `spared` ones never. None if that is not enough.
         """
-        if sum(self.items[at].tokens for at in staying) <= budget:
+        if sum(self.items[place].tokens for place in staying) <= budget:
             return ()
         for untouched in (self.clipped_last | spared, spared):
             clips = self._clips_to_one_level(staying, budget, least, untouched)
@@ -461,16 +463,16 @@ class Ladder:
         """Clip all but what is untouched to the highest level that fits; None if none does."""
 
         def fits(level: int) -> bool:
-            return sum(self.size_at(at, level, untouched) for at in staying) <= budget
+            return sum(self.size_at(place, level, untouched) for place in staying) <= budget
 
         if not fits(least):
             return None
-        largest = max(self.items[at].tokens for at in staying)
+        largest = max(self.items[place].tokens for place in staying)
         level = highest_that_fits(least, max(least, largest), fits)
-        sizes = ((at, self.size_at(at, level, untouched)) for at in staying)
-        return tuple(PlannedClip(at, size) for at, size in sizes if size < self.items[at].tokens)
+        clips = (PlannedClip(place, self.size_at(place, level, untouched)) for place in staying)
+        return tuple(clip for clip in clips if clip.tokens < self.items[clip.place].tokens)
 
-    def _reach_back(self, plan: Compact, keeps_from: int) -> Compact:
+    def _clip_to_keep_more(self, plan: Compact, keeps_from: int) -> Compact:
         """Let more exchanges stay by showing their large messages short.
 
         A cut falls behind the exchange that no longer fits whole, often one large tool result, and
@@ -478,16 +480,16 @@ class Ladder:
         """
         left = self.budgets["with_free_share"] - plan.at_most
         level = max(CLIP_TO, int(self.budget * SHORT))
-        brought_back = self._find_more_to_keep(plan, keeps_from, left, level)
-        if not brought_back:
+        kept_again = self._find_more_to_keep(plan, keeps_from, left, level)
+        if not kept_again:
             return plan
-        clips = self._clips(brought_back, left, level, self.clipped_last)
+        clips = self._clips(kept_again, left, level, self.clipped_last)
         if clips is None:
             return plan
-        evicted, kept = self.divide(brought_back[0])
-        summary_tokens = plan.summary_tokens if evicted else KEEPS_STANDING
+        evicted, kept = self.divide(kept_again[0])
+        summary_tokens = plan.summary_tokens if evicted else NO_NEW_SUMMARY
         if evicted and self.summary.never_larger:
-            replaced = self.standing_summary + sum(self.items[at].tokens for at in evicted)
+            replaced = self.standing_tokens + sum(self.items[place].tokens for place in evicted)
             summary_tokens = min(summary_tokens, replaced)
             if summary_tokens < self.summary.says_something:
                 return plan
@@ -499,26 +501,26 @@ class Ladder:
         self, plan: Compact, keeps_from: int, room: int, level: int
     ) -> Sequence[int]:
         """Return the newest evicted messages, up to a legal cut, that fit if they are clipped."""
-        newest_first = self._by_cut_newest_first(set(plan.evicted) - self.exchanges.orphans)
+        newest_first = self._by_cut_newest_first(set(plan.evicted_places) - self.exchanges.orphans)
         earliest = max(keeps_from, self.first_leaving)
-        if self.standing_summary > plan.summary_tokens:
+        if self.standing_tokens > plan.summary_tokens:
             # A shorter summary than the one in force is only made if something leaves.
             earliest = max(keeps_from, self.first_leaving + 1)
-        brought_back = 0  # how many of them
+        kept_again = 0  # how many of them
         used_tokens = 0
-        for considered, at in enumerate(newest_first, 1):
-            used_tokens += self.size_at(at, level, self.clipped_last)
-            cut = self._leaves_with(at)
+        for considered, place in enumerate(newest_first, 1):
+            used_tokens += self.size_at(place, level, self.clipped_last)
+            cut = self._leaves_with(place)
             if used_tokens > room or cut < earliest:
                 break
             # A late result comes back with its call, and never gives a cut of its own.
-            if at == cut and self.exchanges.cuts[cut]:
-                brought_back = considered
-        return newest_first[:brought_back][::-1]
+            if place == cut and self.exchanges.may_cut_before[cut]:
+                kept_again = considered
+        return newest_first[:kept_again][::-1]
 
     def _by_cut_newest_first(self, places: Set[int]) -> list[int]:
         """Order places by the last cut at which they stay, a late result before its call."""
-        return sorted(places, key=lambda at: (self._leaves_with(at), at), reverse=True)
+        return sorted(places, key=lambda place: (self._leaves_with(place), place), reverse=True)
 
     # Plans
 
@@ -530,16 +532,16 @@ class Ladder:
         summary_tokens: int,
     ) -> Compact:
         """Return the plan with these clips and a summary of this size, or with the one in view."""
-        freed = sum(self.items[clip.place].tokens - clip.limit for clip in clips)
-        kept_tokens = self.base + sum(self.items[at].tokens for at in kept)
+        freed = sum(self.items[clip.place].tokens - clip.tokens for clip in clips)
+        kept_tokens = self.base + sum(self.items[place].tokens for place in kept)
         return Compact(
-            cause="",
-            evicted=tuple(evicted),
+            cause=self.cause,
+            evicted_places=tuple(evicted),
             clips=clips,
             summary_tokens=summary_tokens,
             tokens=self.tokens,
-            at_most=kept_tokens - freed + (summary_tokens or self.standing_summary),
-            budget=self.limit,
+            at_most=kept_tokens - freed + (summary_tokens or self.standing_tokens),
+            budget=self.budget_or_none,
             summary_cap=self.summary.cap,
         )
 
@@ -551,16 +553,16 @@ class Ladder:
         """
         evicted, kept = self.divide(self.legal_cuts[-1])
         clips: list[PlannedClip] = []
-        for at in kept if clip else ():
-            size = self.size_at(at, self._least_shown(at))
-            if size < self.items[at].tokens:
-                clips.append(PlannedClip(at, size))
+        for place in kept if clip else ():
+            size = self.size_at(place, self._least_shown(place))
+            if size < self.items[place].tokens:
+                clips.append(PlannedClip(place, size))
         least = self.summary.least
-        needs_summary = bool(evicted) or self.standing_summary > least
-        summary_tokens = least if needs_summary else KEEPS_STANDING
+        needs_summary = bool(evicted) or self.standing_tokens > least
+        summary_tokens = least if needs_summary else NO_NEW_SUMMARY
         return self.plan_for(evicted, kept, tuple(clips), summary_tokens)
 
-    def _least_shown(self, at: int) -> int:
+    def _least_shown(self, place: int) -> int:
         """Return the size to which a message is clipped where nothing fits."""
-        is_request = at in self.clipped_last and at in self.fixed
+        is_request = place in self.clipped_last and place in self.fixed
         return max(1, int(self.budget * LARGE)) if is_request else 1

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+CauseKind = Literal["forced", "window", "trigger", "gathered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a history is compacted. As text it is such as "trigger: 4,000 tokens"."""
+
+    kind: CauseKind
+    detail: str = ""  # the sizes, if the kind does not say all
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}" if self.detail else self.kind
+
+
+FORCED = Cause("forced")
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedClip:
-    """An item that is to be shown in at most `limit` tokens, with a pointer to its original."""
+    """An item that is to be shown in fewer tokens, with a pointer to its original."""
 
     place: int  # of the item in its view
-    limit: int
+    tokens: int  # the most that it is shown in
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +44,10 @@ class Keep:
 class Compact:
     """A plan that makes the history smaller."""
 
-    # why: "forced", "window", or "trigger" or "gathered" with a colon and the sizes
-    cause: str
-    # places of the items that leave the view, once they are archived and a summariser has read
+    cause: Cause
+    # the items that leave the view, once they are archived and a summariser has read
     # them; empty if clips are enough
-    evicted: tuple[int, ...]
+    evicted_places: tuple[int, ...]
     clips: tuple[PlannedClip, ...]  # items that stay in view, clipped, or clipped further
     # the most tokens of the new summary message that are asked for; 0 if no summary is made
     summary_tokens: int
@@ -47,6 +63,11 @@ class Compact:
     planned_within: int | None = None
     # which setting leaves less than the free share, with its numbers; empty if there is none
     tight: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the history fits its budget after the compaction, with the longest summary."""
+        return self.stuck is None and (self.budget is None or self.at_most <= self.budget)
 
     @property
     def makes_summary(self) -> bool:

@@ -17,14 +17,14 @@ from conspectus.core.ladder import (
     BOUNDLESS,
     CLIP_TO,
     FREE_AFTERWARDS,
-    KEEPS_STANDING,
     LADDER,
     LADDER_BY_KEEP,
+    NO_NEW_SUMMARY,
     OLDEST_FIRST,
     Ladder,
     SummaryBounds,
 )
-from conspectus.core.plan_types import Compact, Keep, Plan, PlannedClip, Stuck
+from conspectus.core.plan_types import FORCED, Cause, Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.policy import (
     LARGEST_SUMMARY,
     REARM,
@@ -121,7 +121,7 @@ class PlanOptions:
     growth: float = 0
 
 
-def plan(
+def make_plan(
     items: Sequence[Item],
     policy: Policy,
     window: Window | None = None,
@@ -135,7 +135,7 @@ def plan(
     """Decide what to do with one history; deterministic.
 
     Args:
-        items: the history as the model would see it now, a standing summary included.
+        items: the history as the model would see it now, with the summaries in view.
         policy: when to compact and what to keep.
         window: the window for a request; None if unknown, and then no budget holds.
         trigger_size: the size by the caller's own count; None for the sum of the items.
@@ -149,11 +149,11 @@ def plan(
     limit = None if window is None else window.limit
     size = trigger_size or Size(tokens, len(items))
     fired = policy.fired(size, limit, past.reached)
-    over = window is not None and tokens > window.budget
-    if not (options.force or fired or over):
+    is_over = window is not None and tokens > window.budget
+    if not (options.force or fired or is_over):
         return Keep(BELOW, tokens, due=False)
     if first_kept is None:
-        first_kept = _first_kept(items, policy, limit)
+        first_kept = _first_kept_by_size(items, policy, limit)
     first_kept = max(0, min(first_kept, len(items) - 1))
     # The caller may count in its own way.
     scale = tokens / size.tokens if size.tokens else 1.0
@@ -162,36 +162,59 @@ def plan(
         policy,
         window,
         options,
+        cause=_cause_of(fired, forced=options.force),
         scale=scale,
         kept=len(items) - first_kept,
         base=base,
-        gain=0 if options.force or over else _least_gain(tokens, fired, options.floor),
+        gain=0 if options.force or is_over else _least_gain(tokens, fired, options.floor),
     )
     keeps_from = _cut_that_keeps(ladder, first_kept)
-    stale: Compact | None = None
+    trigger_tokens = _trigger_tokens(ladder, fired, limit, scale)
+    plan = _fitting_plan(ladder, policy, keeps_from, trigger_tokens, past, options)
+    if isinstance(plan, Compact):
+        plan = replace(plan, tight=_why_tight(ladder, policy, keeps_from, plan))
+    return _name_reserved(plan, window)
+
+
+def _cause_of(fired: TriggerClause | None, *, forced: bool) -> Cause:
+    """Return why a history is compacted."""
+    if forced:
+        return FORCED
+    return Cause("trigger", str(fired)) if fired else Cause("window")
+
+
+def _fitting_plan(
+    ladder: Ladder,
+    policy: Policy,
+    keeps_from: int,
+    trigger_tokens: int | None,
+    past: PastSizes,
+    options: PlanOptions,
+) -> Plan:
+    """Return the plan for a history that is due: by clips alone, or else by the rungs.
+
+    If nothing fits, the plan makes the history as small as is legal. It stays as it is where it
+    was made so small before, or its summary failed before, and it has hardly grown since.
+    """
+    tokens = ladder.tokens
+    is_over = tokens > ladder.budget
     if options.clip and not options.force:
-        stale = _clip_stale(
-            ladder, policy, keeps_from, _trigger_tokens(ladder, fired, limit, scale)
-        )
-    if stale is None and over and not options.force and _must_grow(tokens, past.failed_at):
+        clipped = _clip_stale(ladder, policy, keeps_from, trigger_tokens)
+        if clipped is not None:
+            return clipped
+    has_just_failed = is_over and _has_hardly_grown_since(past.failed_at, tokens)
+    if has_just_failed and not options.force:
         reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
         return Stuck(reason, tokens, tokens, ladder.budget)
-    decided = stale or _climb(ladder, policy, keeps_from, options.clip)
-    if isinstance(decided, Stuck):
-        decided = _name_reserved(decided, window)
-        if options.force or not _must_grow(tokens, past.stuck_at):
-            decided = _make_smaller(ladder, decided, clip=options.clip)
-    if not isinstance(decided, Compact):
-        return decided
-    cause = f"trigger: {fired}"
-    if options.force:
-        cause = "forced"
-    elif over and not fired:
-        cause = "window"
-    return replace(decided, cause=cause, tight=_why_tight(ladder, policy, keeps_from, decided))
+    plan = _climb(ladder, policy, keeps_from, options.clip)
+    if not isinstance(plan, Stuck):
+        return plan
+    if _has_hardly_grown_since(past.stuck_at, tokens) and not options.force:
+        return plan
+    return _make_smaller(ladder, plan, clip=options.clip)
 
 
-def _first_kept(items: Sequence[Item], policy: Policy, limit: int | None) -> int:
+def _first_kept_by_size(items: Sequence[Item], policy: Policy, limit: int | None) -> int:
     """Return the place of the first message that `keep` keeps."""
     sizes = [
         item.tokens if item.tokens_for_keep is None else item.tokens_for_keep for item in items
@@ -204,8 +227,8 @@ def _cut_that_keeps(ladder: Ladder, place: int) -> int:
     return max(cut for cut in ladder.legal_cuts if cut <= place)
 
 
-def _must_grow(tokens: int, before: int | None) -> bool:
-    """Tell whether a history was tried at some size, and has hardly grown since."""
+def _has_hardly_grown_since(before: int | None, tokens: int) -> bool:
+    """Tell whether a history was tried at a size before, and is hardly larger now."""
     return before is not None and not has_grown(tokens, before)
 
 
@@ -229,10 +252,16 @@ def _trigger_tokens(
     return None if threshold is None else int(threshold * scale)
 
 
-def _name_reserved(stuck: Stuck, window: Window | None) -> Stuck:
-    """Say it first where reserved tokens alone take the window."""
+def _name_reserved(plan: Plan, window: Window | None) -> Plan:
+    """Name the reserved tokens first if they alone leave no room."""
     if window is None or window.budget > 0:
-        return stuck
+        return plan
+    if isinstance(plan, Compact) and plan.stuck is not None:
+        return replace(plan, stuck=_with_reserved(plan.stuck, window))
+    return _with_reserved(plan, window) if isinstance(plan, Stuck) else plan
+
+
+def _with_reserved(stuck: Stuck, window: Window) -> Stuck:
     reserved = f"{window.reserved:,} of the window's {window.limit:,} tokens are reserved"
     return replace(stuck, reason=f"{reserved}: {stuck.reason}")
 
@@ -243,6 +272,7 @@ def _ladder(
     window: Window | None,
     options: PlanOptions,
     *,
+    cause: Cause,
     scale: float,
     kept: int,
     base: int,
@@ -274,6 +304,7 @@ def _ladder(
         base=base,
         fires_at=fires_at,
         growth=growth,
+        cause=cause,
     )
 
 
@@ -299,13 +330,13 @@ def _summary_bounds(
     )
 
 
-def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, decided: Compact) -> str:
+def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, plan: Compact) -> str:
     """Say why less than the free share is left, or which setting gave way for it; else nothing."""
     basis = ladder.next_compaction_at
-    if basis >= BOUNDLESS or basis <= 0 or decided.stuck is not None:
+    if basis >= BOUNDLESS or basis <= 0 or plan.stuck is not None:
         return ""
     enough = int(basis * (1 - FREE_AFTERWARDS))
-    if decided.at_most > enough:
+    if plan.at_most > enough:
         return _must_stay_too_large(ladder)
     kept = ladder.kept_at[keeps_from]
     gave_way = keeps_from >= ladder.first_cut and kept + ladder.summary.least > enough
@@ -332,14 +363,14 @@ def _clip_stale(
     if settings is None or trigger_tokens is None:
         return None
     clips: list[PlannedClip] = []
-    for at in settings.places(ladder.items):
-        item = ladder.items[at]
+    for place in settings.places(ladder.items):
+        item = ladder.items[place]
         short = max(item.least, 0 if item.expendable else CLIP_TO)
-        stays = item.clipped or item.pinned or at in ladder.never_clipped
-        if at < keeps_from and not stays and short < item.tokens // 2:
-            clips.append(PlannedClip(at, short))
-    messages = [at for at, item in enumerate(ladder.items) if not item.summary]
-    plan = ladder.plan_for((), messages, tuple(clips), KEEPS_STANDING)
+        stays = item.clipped or item.pinned or place in ladder.never_clipped
+        if place < keeps_from and not stays and short < item.tokens // 2:
+            clips.append(PlannedClip(place, short))
+    messages = [place for place, item in enumerate(ladder.items) if not item.summary]
+    plan = ladder.plan_for((), messages, tuple(clips), NO_NEW_SUMMARY)
     enough = int(trigger_tokens * RELIEF)
     if settings.least is not None:
         # Above this size, the same trigger would fire again at once.
@@ -375,8 +406,8 @@ def _climb(ladder: Ladder, policy: Policy, keeps_from: int, clip: bool) -> Plan:
 def _stuck(ladder: Ladder, clip: bool) -> Stuck:
     """Return why nothing fits, with the numbers."""
     evicted, kept = ladder.divide(ladder.legal_cuts[-1])
-    needed = ladder.base + sum(ladder.size_at(at, 1 if clip else BOUNDLESS) for at in kept)
-    if evicted or ladder.standing_summary:
+    needed = ladder.base + sum(ladder.size_at(place, 1 if clip else BOUNDLESS) for place in kept)
+    if evicted or ladder.standing_tokens:
         needed += ladder.summary.least
     reason = STUCK.format(needed=needed, budget=ladder.budget)
     if not (clip and ladder.clip_users):
@@ -424,10 +455,10 @@ def oldest_first(
     longest = summary_tokens + frame + slack
     full = max(1, summary_tokens, frame)
     sizes = SummaryBounds(longest=longest, floor=min(floor, full), full=full)
-    ladder = Ladder(items, budget, sizes)
+    ladder = Ladder(items, budget, sizes, cause=Cause("gathered", f"{gathered:,} tokens"))
     tokens = ladder.tokens
     over = tokens > budget
-    messages = tokens - ladder.standing_summary
+    messages = tokens - ladder.standing_tokens
     instructions = items[0].tokens if items and items[0].role == "system" else 0
     cuts = [cut for cut in range(1, len(items) + 1) if messages - ladder.kept_at[cut] >= gathered]
     has_gathered = messages - instructions >= gathered
@@ -448,7 +479,7 @@ def oldest_first(
         plan = smaller
     # A size below what any summary takes is no length that anybody asks for.
     cap = longest if summary_tokens >= SMALLEST_SUMMARY else None
-    return replace(plan, cause=f"gathered: {gathered:,} tokens", summary_cap=cap)
+    return replace(plan, summary_cap=cap)
 
 
 def _evict_all_that_may_leave(ladder: Ladder, summary: int) -> Compact | None:
@@ -474,18 +505,20 @@ def divide_size(size: Size, divisor: float) -> Size:
     return Size(math.ceil(size.tokens / divisor), math.ceil(size.messages / divisor))
 
 
-def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
-    """Tell whether these items may leave, and nothing else must leave with them.
+def may_leave(items: Sequence[Item], places: Collection[int]) -> bool:
+    """Tell whether the items at these places may leave, and nothing else must leave with them.
 
     Orphaned results must leave: no provider takes them.
     """
     tied = match_calls(items)
-    evicted = set(leaving)
-    groups = {tied.group[at] for at in evicted}
+    evicted = set(places)
+    groups = {tied.group[place] for place in evicted}
     groups_leave_whole = all(
-        at in evicted for at, group in enumerate(tied.group) if group in groups
+        place in evicted for place, group in enumerate(tied.group) if group in groups
     )
-    late_leave = all(call not in evicted or at in evicted for at, call in tied.late_results.items())
+    late_leave = all(
+        call not in evicted or place in evicted for place, call in tied.late_results.items()
+    )
     if not (groups_leave_whole and late_leave and evicted >= tied.orphans):
         return False
     return evicted.isdisjoint(must_stay(items, tied))
@@ -494,21 +527,25 @@ def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
 def plan_draft(
     items: Sequence[Item],
     window: Window | None,
-    decided: Compact,
-    leaving: Collection[int],
-    summary: int,
+    foreseen: Compact,
+    evicted_places: Collection[int],
+    summary_tokens: int,
     base: int = 0,
 ) -> Compact | None:
     """Plan that exactly these items leave, for a summary message that is written already.
 
-    `decided` is the plan without the draft, `summary` the tokens of the message. None if no space
-    is left to grow in the window.
+    `foreseen` is the plan without the draft, `summary_tokens` the size of the message. None if no
+    room to grow would be left in the window.
     """
-    staying = [at for at, item in enumerate(items) if at not in leaving and not item.summary]
-    ladder = Ladder(items, None if window is None else window.budget, base=base)
-    plan = ladder.plan_for(sorted(leaving), staying, (), summary)
+    staying = [
+        place
+        for place, item in enumerate(items)
+        if place not in evicted_places and not item.summary
+    ]
+    ladder = Ladder(
+        items, None if window is None else window.budget, base=base, cause=foreseen.cause
+    )
+    plan = ladder.plan_for(sorted(evicted_places), staying, (), summary_tokens)
     if plan.at_most > ladder.budgets["with_room_to_grow"]:
         return None
-    return replace(
-        plan, cause=decided.cause, tokens=decided.tokens, summary_cap=decided.summary_cap
-    )
+    return replace(plan, tokens=foreseen.tokens, summary_cap=foreseen.summary_cap)

@@ -401,19 +401,19 @@ class StaleResults:
         """Return the places of the messages to clip."""
         newest = self._newest_results(items)
         places: list[int] = []
-        for at, item in enumerate(items):
+        for place, item in enumerate(items):
             is_large = item.tokens > self.over
             if item.role == "tool":
-                is_stale = (is_large and at not in newest) or item.expendable
+                is_stale = (is_large and place not in newest) or item.expendable
                 if is_stale and self._may_clip(item):
-                    places.append(at)
+                    places.append(place)
             elif item.role == "assistant" and self.arguments and is_large:
-                places.append(at)
+                places.append(place)
         return places
 
     def _newest_results(self, items: Sequence[Item]) -> set[int]:
         """Return the places of the newest results, which stay whole."""
-        results = [at for at, item in enumerate(items) if item.role == "tool"]
+        results = [place for place, item in enumerate(items) if item.role == "tool"]
         return set(results[max(0, len(results) - self.newest) :])
 
     def _may_clip(self, item: Item) -> bool:

@@ -40,7 +40,7 @@ async def ask_for_approval(written: WrittenDraft, leaving: Leaving) -> Draft:
     request = PreviewRequest(
         summary=draft.body,
         evict=len(leaving.keys),
-        cause=leaving.plan.cause,
+        cause=str(leaving.plan.cause),
         limit=leaving.room_for_text(limit),
         by=draft.by,
         found=written.found,

@@ -126,7 +126,7 @@ def _may_be_prepared(decision: Decision) -> bool:
     assert isinstance(plan, Compact)
     over = view.history.exceeds_window(view.size)
     failed = view.history.memory.failure_of(view.head_id, view.size.messages, over)
-    return plan.makes_summary and failed is None and plan.stuck is None
+    return plan.makes_summary and failed is None and plan.fits
 
 
 async def _after_waiting(decision: Decision, job: Preparation) -> Decision:
@@ -177,7 +177,7 @@ def _draft_name(view: View) -> str:
 def _places_read(view: View, draft: Draft) -> list[int]:
     """Return the places of the messages that a draft has read."""
     read = set(draft.read)
-    return [at for at, item in enumerate(view.items) if item.key in read and not item.summary]
+    return [place for place, item in enumerate(view.items) if item.key in read and not item.summary]
 
 
 def _draft_fits(draft: Draft, view: View) -> bool:
@@ -315,7 +315,7 @@ async def _write_draft(
             return 0, plan.reason
         if plan.stuck is not None:
             return 0, plan.stuck.reason
-        if not plan.evicted:
+        if not plan.evicted_places:
             return 0, "messages are only clipped"
         if await has_prepared_in_vain(view):
             return 0, IN_VAIN

@@ -156,7 +156,7 @@ def _summaries_named_in(entries: Sequence[Message], *, marked_only: bool) -> lis
 
     One without our mark counts only where a view puts a summary, and not with `marked_only`.
     """
-    first = next((at for at, entry in enumerate(entries) if entry.role != "system"), -1)
+    first = next((place for place, entry in enumerate(entries) if entry.role != "system"), -1)
     names: dict[str, None] = {}
     for place in range(len(entries) - 1, -1, -1):
         entry = entries[place]

@@ -156,7 +156,7 @@ def _observing_compaction(decision: Decision) -> Observation:
     observation = Observation(
         "compaction",
         history.scope,
-        cause=plan.cause.partition(":")[0],
+        cause=plan.cause.kind,
         tokens_before=plan.tokens,
         budget=plan.budget,
         clipped=len(plan.clips),
@@ -172,7 +172,7 @@ async def _notify_start(leaving: Leaving) -> None:
         leaving.view.history.scope,
         "start",
         leaving.redaction,
-        cause=leaving.plan.cause,
+        cause=str(leaving.plan.cause),
         tokens=leaving.plan.tokens,
         evict=len(leaving.keys),
     )
@@ -192,7 +192,7 @@ def _event_of(leaving: Leaving) -> SummarizationEvent:
         thread_id=scope.thread,
         session=scope.session,
         tenant=scope.tenant,
-        cause=leaving.plan.cause,
+        cause=str(leaving.plan.cause),
         agent_name=leaving.engine.caller_format.agent_name,
         runtime=leaving.engine.caller_format.runtime,
     )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.items import Size
 from conspectus.core.plan_types import Compact, Keep, Plan, PlannedClip, Stuck
-from conspectus.core.planner import BELOW, STUCK, PastSizes, PlanOptions, divide_size, plan
+from conspectus.core.planner import BELOW, STUCK, PastSizes, PlanOptions, divide_size, make_plan
 from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
 from conspectus.core.records import Chain, Cost, Draft
 from conspectus.engine.attempts import attempts_of
@@ -82,16 +82,21 @@ Decide = Callable[[View, CompactionRequest], Awaitable[Decision]]
 
 
 async def decide(view: View, request: CompactionRequest) -> Decision:
-    """Plan for a view, in tokens of a caller's counter if there is one."""
+    """Plan for a view, in tokens of a caller's counter if there is one.
+
+    A failure that another process has noted is remembered here, too.
+    """
     history = view.history
     nears_trigger = history.nears_trigger(history.trigger_size or view.size)
     if request.force or nears_trigger or history.is_due(view.size):
         view = share_out_count(view)
     plan_within = partial(plan_for, view, force=request.force)
-    decided = measured_plan(view, plan_within, force=request.force)
-    if not request.force and await take_over_failure(view, decided):
-        decided = measured_plan(view, partial(plan_for, view))
-    return Decision(view, decided)
+    plan = measured_plan(view, plan_within, force=request.force)
+    if not request.force:
+        failure_is_new = await take_over_failure(view, plan)
+        if failure_is_new:  # another plan may follow from it
+            plan = measured_plan(view, plan_within)
+    return Decision(view, plan)
 
 
 # The plan of the core
@@ -128,12 +133,12 @@ def plan_for(
         failed = history.memory.failure_of(view.head_id, size.messages, over)
         trigger_size = history.trigger_size
         reached = failed.retry_base if failed is not None else _reached(view)
-    decided = plan(
+    plan = make_plan(
         view.items,
         engine.policy,
         window,
         trigger_size=trigger_size,
-        first_kept=_first_kept(view),
+        first_kept=_first_kept_by_counter(view),
         base=base_of(view),
         past=PastSizes(
             reached=reached,
@@ -149,11 +154,11 @@ def plan_for(
             growth=growth_until_used,
         ),
     )
-    if failed is None or not isinstance(decided, Keep) or decided.due:
-        return decided
+    if failed is None or not isinstance(plan, Keep) or plan.due:
+        return plan
     if not _would_be_due(view):
-        return decided  # nothing waits for another try
-    return replace(decided, reason=FAILED_BEFORE % failed.size.messages)
+        return plan  # nothing waits for another try
+    return replace(plan, reason=FAILED_BEFORE % failed.size.messages)
 
 
 def _would_be_due(view: View) -> bool:
@@ -179,7 +184,7 @@ def _reached(view: View) -> Size | None:
         return head.size_after
     since = head.messages_after
     places = range(since, len(view.items))
-    first_answer = next((at for at in places if view.items[at].role == "assistant"), None)
+    first_answer = next((place for place in places if view.items[place].role == "assistant"), None)
     if first_answer is None:
         return head.size_after
     counted = meter.whole(view.sources[: first_answer + 1])
@@ -205,7 +210,7 @@ def stuck_at(view: View) -> int | None:
     return head.tokens_after
 
 
-def _first_kept(view: View) -> int | None:
+def _first_kept_by_counter(view: View) -> int | None:
     """Find the first message that `keep` keeps by a caller's counter, as LangChain finds it.
 
     None where messages are kept by number, or where nobody's counter counts.
@@ -309,9 +314,9 @@ def _with_larger_clips(view: View, smallest: Compact, room: int) -> Compact:
         clips: list[PlannedClip] = []
         for clip in smallest.clips:
             item = view.items[clip.place]
-            limit = clip.limit if item.came_clipped else max(clip.limit, level)
-            if limit < item.tokens or item.came_clipped:
-                clips.append(replace(clip, limit=limit))
+            tokens = clip.tokens if item.came_clipped else max(clip.tokens, level)
+            if tokens < item.tokens or item.came_clipped:
+                clips.append(replace(clip, tokens=tokens))
         return replace(smallest, clips=tuple(clips))
 
     def fits(level: int) -> bool:
@@ -329,50 +334,50 @@ def _keep_or_stuck(view: View, needed: int, budget: int) -> Keep | Stuck:
     return Stuck(STUCK.format(needed=needed, budget=budget), tokens, needed, budget)
 
 
-def fits_by_counter(view: View, decided: Compact) -> bool:
+def fits_by_counter(view: View, plan: Compact) -> bool:
     """Tell whether the view that a plan leaves fits by the caller's counter, if there is one."""
     budget = view.history.budget
     if budget is None or not view.history.engine.meter.counts_lists:
         return True
-    return _size_with_summary(view, decided) <= budget
+    return _size_with_summary(view, plan) <= budget
 
 
-def _size_with_summary(view: View, decided: Compact) -> int:
+def _size_with_summary(view: View, plan: Compact) -> int:
     """Measure the view that a plan leaves, with its summary as large as planned."""
     engine = view.history.engine
     clips: dict[int, ViewItem] = {}
-    for clip in decided.clips:
+    for clip in plan.clips:
         item = view.items[clip.place]
         if item.entry is not None and not item.came_clipped:  # else its original is in the archive
             clips[clip.place] = clip_item(item, item.entry, clip, engine)
-    remaining = remaining_items(view, decided, clips)
+    remaining = remaining_items(view, plan, clips)
     standing = [item.tokens for item in view.items if item.summary]
-    if not (decided.summary_tokens or standing):
+    if not (plan.summary_tokens or standing):
         return engine.count_as_sent(messages_to_send(view, remaining)) or 0
     empty = engine.count_as_sent(messages_to_send(view, remaining, body="")) or 0
-    summary_tokens = decided.summary_tokens or sum(standing)
+    summary_tokens = plan.summary_tokens or sum(standing)
     return empty + max(0, summary_tokens - engine.empty_summary_tokens)
 
 
 # Failures that somebody has noted
 
 
-async def take_over_failure(view: View, decided: Plan) -> bool:
-    """Take over a failure of this history that another process has noted, and tell whether it did.
+async def take_over_failure(view: View, plan: Plan) -> bool:
+    """Remember a failure of this history that another process has noted; tell whether it is new.
 
     It is looked for only where a plan asks for a summary.
     """
-    if not (isinstance(decided, Compact) and decided.makes_summary):
+    if not (isinstance(plan, Compact) and plan.makes_summary):
         return False
-    session = view.history.memory
+    memory = view.history.memory
     noted = await view.history.store.read_failure(SUMMARY_FAILED)
-    remembered = session.latest_failure
+    remembered = memory.latest_failure
     if noted is None or noted == remembered or noted.head_id != view.head_id:
         return False
     is_of_same_record = remembered is not None and remembered.head_id == noted.head_id
     if remembered is not None and is_of_same_record and remembered.times > noted.times:
         return False
-    session.latest_failure = noted
+    memory.latest_failure = noted
     return True
 
 

@@ -48,8 +48,7 @@ def check_budget(after: View, leaving: Leaving) -> None:
     plan = leaving.plan
     if plan.budget is None or after.size.tokens <= plan.budget:
         return
-    nothing_fits = plan.at_most > plan.budget
-    if not nothing_fits:
+    if plan.fits:
         raise SummaryError(STILL_TOO_LARGE.format(after.size.tokens, plan.budget))
 
 
@@ -84,7 +83,7 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
         clips=tuple(item.recorded_clip for item in leaving.clips.values() if item.recorded_clip),
         summary=draft.body,
         notes=draft.notes,
-        cause=leaving.plan.cause,
+        cause=str(leaving.plan.cause),
         tokens_before=leaving.plan.tokens,
         tokens_after=0,
         messages_after=len(leaving.remaining) + bool(draft.body),
@@ -116,7 +115,7 @@ def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
     if joins is None and not view.alternates:
         return ()
     fields = leaving.redaction is None  # what messages hold may be secret
-    evicted = set(leaving.plan.evicted)
+    evicted = set(leaving.plan.evicted_places)
     return tuple(describe_users_behind_summary(view, evicted, leaving.clips, fields=fields))
 
 
@@ -148,4 +147,4 @@ def _last_leaving(leaving: Leaving) -> int:
     """Return the place of the last message that leaves; -1 for none."""
     leaving_keys = set(leaving.keys)
     items = leaving.view.items
-    return max((at for at, item in enumerate(items) if item.key in leaving_keys), default=-1)
+    return max((place for place, item in enumerate(items) if item.key in leaving_keys), default=-1)

@@ -79,13 +79,17 @@ def fold(chain: Chain, entries: Sequence[Message], *, is_continuation: bool = Fa
     if it covers the user's newest message, which a client has gone back to, to ask it again.
     """
     if not chain:
-        everything = [Remaining(at, entry.key, None, False) for at, entry in enumerate(entries)]
+        everything = [
+            Remaining(place, entry.key, None, False) for place, entry in enumerate(entries)
+        ]
         return Folded((), list(entries), everything, 0)
     parted, received_joined = _take_joined_apart(entries, chain)
     summaries = _record_index_by_place(parted, chain)
     clips = _known_clips(parted, chain, summaries)
     named = _named_behind(parted, chain, summaries, clips)
-    keys = [clips[at].original if at in clips else entry.key for at, entry in enumerate(named)]
+    keys = [
+        clips[place].original if place in clips else entry.key for place, entry in enumerate(named)
+    ]
     if summaries:
         matched = _match_behind_summary(chain, named, keys, summaries)
     else:
@@ -174,19 +178,21 @@ def _record_index_by_place(entries: Sequence[Message], chain: Chain) -> dict[int
             if record_index is not None:
                 equal[place] = record_index
     labelled = {
-        at: record_index for at, record_index in equal.items() if is_labelled_summary(entries[at])
+        place: record_index
+        for place, record_index in equal.items()
+        if is_labelled_summary(entries[place])
     }
     if labelled or not equal:
         return labelled
     first_answer = _first_answer(entries)
-    of_user = (at for at in equal if entries[at].role == "user" and at < first_answer)
+    of_user = (place for place in equal if entries[place].role == "user" and place < first_answer)
     first = next(of_user, None)
     return {} if first is None else {first: equal[first]}
 
 
 def _first_answer(entries: Sequence[Message]) -> int:
     """Return the place of the first message of the agent or a tool; the end if there is none."""
-    answers = (at for at, entry in enumerate(entries) if entry.role in ("assistant", "tool"))
+    answers = (place for place, entry in enumerate(entries) if entry.role in ("assistant", "tool"))
     return next(answers, len(entries))
 
 
@@ -294,7 +300,7 @@ def _stood_for(
     chain: Chain, summaries: Mapping[int, int], clips: Mapping[int, KnownClip]
 ) -> dict[int, list[str]]:
     """Return, by its place, the keys of the originals that a summary or a clip stands for."""
-    missing = {at: [clip.original] for at, clip in clips.items()}
+    missing = {place: [clip.original] for place, clip in clips.items()}
     if summaries:
         missing[max(summaries)] = _covered_below(chain, summaries)
     return missing
@@ -332,8 +338,12 @@ def _match_whole_history(
         assign_keys(later, _counted_before(keys, begun), {0: begun.missing})
         is_clip = [key != entry.key for key, entry in zip(keys, entries, strict=True)]
         renamed = [*entries[: begun.start], *later]
-        names = [keys[at] if is_clip[at] else entry.key for at, entry in enumerate(renamed)]
-        return _Matched(chain[:count], renamed, names, frozenset(names[at] for at in begun.own))
+        names = [
+            keys[place] if is_clip[place] else entry.key for place, entry in enumerate(renamed)
+        ]
+        return _Matched(
+            chain[:count], renamed, names, frozenset(names[place] for place in begun.own)
+        )
     return _Matched(fitting, entries, keys)
 
 
@@ -369,7 +379,7 @@ def _stand_in_order(keys: Sequence[str], places: Mapping[str, int]) -> bool:
 
 def _newest_user_message(entries: Sequence[Message]) -> int | None:
     """Return the place of the user's newest message, as `core.exchanges.newest_user_item` does."""
-    in_role = [at for at, entry in enumerate(entries) if entry.role == "user"]
-    unlabelled = [at for at in in_role if not is_labelled_summary(entries[at])]
-    of_user = (at for at in reversed(unlabelled) if not is_host_message(entries[at]))
+    in_role = [place for place, entry in enumerate(entries) if entry.role == "user"]
+    unlabelled = [place for place in in_role if not is_labelled_summary(entries[place])]
+    of_user = (place for place in reversed(unlabelled) if not is_host_message(entries[place]))
     return next(of_user, unlabelled[-1] if unlabelled else None)

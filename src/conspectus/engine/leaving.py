@@ -149,7 +149,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
     plan = decision.plan
     assert isinstance(plan, Compact), "a history that is kept loses nothing"
     engine = view.history.engine
-    evicted = set(plan.evicted)
+    evicted = set(plan.evicted_places)
     replaces_summaries = plan.makes_summary
     leaving_items = tuple(
         item
@@ -332,7 +332,7 @@ def measure_summary(
 def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) -> SummarySizes:
     """Return how long the summary message of a plan may be."""
     engine = view.history.engine
-    evicted = set(plan.evicted)
+    evicted = set(plan.evicted_places)
     replaces_summaries = plan.makes_summary
     replaced = sum(
         item.tokens
@@ -374,7 +374,7 @@ def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> _Limit
     soft = hard if cap is not None else min(hard, LARGEST_SUMMARY)
     if plan.budget is None:
         return _Limits(hard, soft)
-    if plan.at_most > plan.budget:  # nothing fits: the least useful summary
+    if not plan.fits:  # the least useful summary
         least = min(hard, plan.summary_tokens)
         return _Limits(least, least)
     hard = min(hard, plan.budget - beside)

@@ -123,7 +123,7 @@ class Preparations:
             self.latest.pop(scope, None)
             self.latest[scope] = job
             excess = max(0, len(self.latest) - SESSIONS)
-            ended = [at for at, known in self.latest.items() if not known.thread.is_alive()]
+            ended = [scope for scope, known in self.latest.items() if not known.thread.is_alive()]
             for dropped in ended[:excess]:
                 del self.latest[dropped]
 

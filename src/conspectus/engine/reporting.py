@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conspectus.core.plan_types import Compact, Keep, Stuck
+from conspectus.core.plan_types import CauseKind, Compact, Keep, Stuck
 from conspectus.core.policy import size_has_grown
 from conspectus.core.records import Cost, Record
 from conspectus.engine.approval import SummaryDeclined
@@ -23,8 +23,11 @@ from conspectus.messages import Source, read_messages
 from conspectus.observe import emit, log
 from conspectus.observe.observation import Observation, error_fields
 
-# Why a history was compacted, where its cause does not say it.
-REASONS = {"forced": "it was asked for", "gathered": "enough messages have gathered"}
+REASONS: dict[CauseKind, str] = {
+    "forced": "it was asked for",
+    "gathered": "enough messages have gathered",
+}
+"""Why a history was compacted, where its cause as text does not say it."""
 
 CUT = (
     "thread %s: the summary by %s was cut at its end, by at least %s tokens, and is used up to its "
@@ -126,13 +129,13 @@ async def report_failure(
     view = decision.view
     engine = view.history.engine
     attempts = attempts_of(error)
-    cause = _cause_of(error)
+    failed_step = _failed_step_of(error)
     fields = error_fields(error)
     reason = str(error)
     failures: list[str] = []
     redaction = None if leaving is None else leaving.redaction
     # The error of a redactor quotes no message, and the redactor, which has failed, might hang.
-    if cause != "redaction":
+    if failed_step != "redaction":
         texts = [reason, fields["error_message"], *attempts.failures]
         reason, fields["error_message"], *failures = await engine.redacted(texts, redaction)
     if view.history.exceeds_window(view.size):
@@ -152,14 +155,14 @@ async def report_failure(
         view,
         _outcome_of(view),
         reason,
-        cause=decision.plan.cause,
+        cause=str(decision.plan.cause),
         cost=attempts.spent,
-        failed=cause,
+        failed=failed_step,
         failures=tuple(failures),
     )
 
 
-def _cause_of(error: ConspectusError) -> Failure:
+def _failed_step_of(error: ConspectusError) -> Failure:
     """Return what has failed, as a result names it."""
     if error.failure == "archive":
         return "archive"
@@ -171,7 +174,7 @@ async def remember_failure(view: View, error: ConspectusError) -> None:
 
     A failure of the archive is not remembered: the next step tries again.
     """
-    if _cause_of(error) == "archive":
+    if _failed_step_of(error) == "archive":
         return
     history = view.history
     size = view.size
@@ -244,7 +247,7 @@ async def report_compacted(
         outcome,
         reason,
         needed=needed,
-        cause=plan.cause,
+        cause=str(plan.cause),
         record=record,
         tokens_before=leaving.view.size.tokens,
         evicted=len(leaving.keys),
@@ -256,7 +259,7 @@ async def report_compacted(
 
 def _reason_of(plan: Compact, record: Record, after: View) -> str:
     """Say why a history was compacted, and what it came to."""
-    reason = REASONS.get(plan.cause.partition(":")[0], f"reached its {plan.cause}")
+    reason = REASONS.get(plan.cause.kind, f"reached its {plan.cause}")
     if plan.budget is not None:
         reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"
     if record.cut:

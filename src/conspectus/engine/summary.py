@@ -264,7 +264,7 @@ def window_alone_asks(leaving: Leaving) -> bool:
     """
     history = leaving.view.history
     engine = history.engine
-    is_asked_for = leaving.plan.cause != "window" or engine.preview is not None
+    is_asked_for = leaving.plan.cause.kind != "window" or engine.preview is not None
     if is_asked_for or not engine.settings.notes or history.limit is None:
         return False
     size = history.trigger_size

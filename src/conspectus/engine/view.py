@@ -207,8 +207,8 @@ def view_of(
 def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
     """Return the messages of a view, with the summary in force among them."""
     entries = folded.entries
-    newest = max((at for at, entry in enumerate(entries) if entry.role == "user"), default=-1)
-    first = next((at for at, entry in enumerate(entries) if entry.role != "system"), -1)
+    newest = max((place for place, entry in enumerate(entries) if entry.role == "user"), default=-1)
+    first = next((place for place, entry in enumerate(entries) if entry.role != "system"), -1)
     sealed = _newest_sealed(entries)
     standing, superseded = _standing_statements(entries)
     tools = tools_of(entries)
@@ -304,7 +304,7 @@ def _newest_sealed(entries: Sequence[Message]) -> int:
 
     It stands for all before it.
     """
-    return max((at for at, entry in enumerate(entries) if entry.sealed), default=-1)
+    return max((place for place, entry in enumerate(entries) if entry.sealed), default=-1)
 
 
 def _may_be_unlabelled_summary(place: int, first: int, newest: int) -> bool:
@@ -399,7 +399,7 @@ def _with_summary_of(
 
 def _with_summary(items: Sequence[ViewItem], summary: ViewItem) -> list[ViewItem]:
     """Put a summary behind the leading system messages, before any request of the user."""
-    others = (at for at, item in enumerate(items) if item.role != "system" or item.summary)
+    others = (place for place, item in enumerate(items) if item.role != "system" or item.summary)
     place = next(others, len(items))
     return [*items[:place], summary, *items[place:]]
 
@@ -464,7 +464,7 @@ def clip_item(
     assert pointer is not None, "nothing is clipped where nothing keeps originals"
     # A clip is made again whenever its history comes back whole, and must then be the same:
     # its limit is one of the estimate as it is without what was reported in between.
-    limit = int(planned_clip.limit / meter.ratio)
+    limit = int(planned_clip.tokens / meter.ratio)
     count = meter.scaled(1.0).message
     if item.media_stay:  # in less room than that they would become descriptions
         limit = max(limit, smallest_clip(original, count, pointer, media_stay=True))
@@ -485,7 +485,7 @@ def remaining_items(
     view: View, plan: Compact, clips: Mapping[int, ViewItem]
 ) -> tuple[ViewItem, ...]:
     """Return what stays in view beside the summary: the clips of a plan in their places."""
-    evicted = set(plan.evicted)
+    evicted = set(plan.evicted_places)
     replaces_summaries = plan.makes_summary
     return tuple(
         clips.get(place, item)
