@@ -82,7 +82,7 @@ def test_no_model_can_push_them_out(answer):
     else:
         assert result.messages[:2] == conversation(SAYINGS)[:2], "what is none changes nothing"
     tight = Compactor(
-        ChatModelSummarizer(model), window=2_600, keep=("messages", 2), archive="memory:"
+        ChatModelSummarizer(model), window=2_800, keep=("messages", 2), archive="memory:"
     )
     result = compacted([*conversation(BINDING), *talk(60)], tight)
     assert result.outcome == "compacted", "over the window there is always a summary"

@@ -431,7 +431,7 @@ def test_a_thread_of_other_sessions_names_them(tmp_path):
     with Compactor(
         trigger=("messages", 4), keep=("messages", 2), archive=tmp_path / "a.db"
     ) as compactor:
-        messages = [{"role": "user", "content": f"Look at m_{n}.py."} for n in range(8)]
+        messages = [{"role": "user", "content": f"Look at m_{n}.py." * 9} for n in range(8)]
         compactor.compact(messages, thread_id="g", session="sub-1")
         with pytest.raises(NotFoundError, match=r"no session 'main' of thread 'g'.*: 'sub-1'"):
             compactor.recall("m_1.py", thread_id="g")

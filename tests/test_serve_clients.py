@@ -152,7 +152,7 @@ def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
         ["fine"] * 3, tmp_path / "a.db", window=20_000, count=provider_tokens
     ) as upstream_and_endpoint:
         for max_tokens in (6_000, 9_000, 9_000):  # a client that wants a longer answer asks again
-            answers.append(post(upstream_and_endpoint[1], talk(25), max_tokens=max_tokens))
+            answers.append(post(upstream_and_endpoint[1], talk(22), max_tokens=max_tokens))
     assert [answer.headers["x-conspectus-compacted"] for answer in answers] == ["false"] * 3
 
 

@@ -160,8 +160,7 @@ def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change,
     assert all(f"word-{n}-only" in kept for n in range((covered - 2) // 2))
     keys = [key for record in records for key in record.covers]
     assert len(keys) == len(set(keys))
-    if change is clear_results:  # what is cleared takes no room, so that little is summarised
-        assert len(records) <= 5
+    assert len(records) < 10, "not at each request"
 
 
 def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:

@@ -187,7 +187,7 @@ PROVIDERS = {
 def test_the_end_at_a_limit_is_known_by_each_providers_words(metadata, counts):
     model = limited_model(max_tokens=128, metadata_of_cut=metadata, counts=counts)
     summary = ChatModelSummarizer(model).summarize(request(turns(30), form="whole"))
-    assert summary.text.endswith("main.")
+    assert summary.text.endswith(("main.", "Friday."))  # the sentences of the text end so
     assert summary.cut > 0
 
 

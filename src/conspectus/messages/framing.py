@@ -25,7 +25,12 @@ NOTE_ARCHIVED = " [ids] name archived originals."
 MOST_NUMBERS = 8  # of a text, that are tried
 NEAR_THE_BEGINNING = 16  # messages among which a view has its summary
 REMEMBERED_SUMMARIES = 256  # summaries, with what is sent of each
-NO_NUMBER = "000000"  # Stands for the number of notes that is not known yet, at the same length
+NO_NUMBER = "323193"
+"""Stands for the number of notes that is not known yet.
+
+Estimates count it for as much as nearly any six digits, so that a message is not larger than was
+planned; zeros count for less.
+"""
 
 _NUMBER = re.compile(r"\n\(notes #(\d{6})\)\Z")
 _ANY_NUMBER = re.compile(r"\n\(notes #(\d{6})\)(?=\n|\Z)")
