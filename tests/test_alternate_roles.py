@@ -445,10 +445,10 @@ def test_a_step_with_nothing_due_notices_two_messages_of_the_user():
         {"role": "user", "content": "hi"},
         {"role": "assistant", "content": "ho"},
     ]
-    assert compactor.compact(messages, thread_id="t").alternates
+    assert compactor.compact(messages, thread_id="t").may_need_joining
     messages += [{"role": "user", "content": "and"}, {"role": "user", "content": "now?"}]
     messages.append({"role": "assistant", "content": "Now."})
-    assert not compactor.compact(messages, thread_id="t").alternates
+    assert not compactor.compact(messages, thread_id="t").may_need_joining
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def archive_session(data: Mapping[str, Any], address: str, *, redact: bool = Fal
 
     scope = _scope(data)
     transcript = mend(read_history(_transcript_file(data, scope)).messages)
-    with options.opened(address) as archive:
+    with options.open_archive(address) as archive:
         compactor = Compactor(
             archive=archive,
             redact=redact,
@@ -146,7 +146,7 @@ def standing_context(data: Mapping[str, Any], address: str) -> str:
     if file and not file.exists():
         return ""
     scope = _scope(data)
-    with options.opened(address, existing=True) as archive:
+    with options.open_archive(address, existing=True) as archive:
         recorded = [record.notes for record in archive.chain(scope) if record.notes]
     if not recorded:
         return ""

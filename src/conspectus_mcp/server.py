@@ -211,7 +211,7 @@ class _Tools:
         client = token.client_id if token is not None else ONLY_CLIENT
         grant = self._grants.get(client, {})
         try:
-            with options.opened(self._address, existing=True) as archive:
+            with options.open_archive(self._address, existing=True) as archive:
                 granted = [
                     Scope(tenant, thread)
                     for tenant, threads in grant.items()

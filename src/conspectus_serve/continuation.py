@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus.engine.truncated import joint_of
+from conspectus.engine.truncated import find_overlap
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory, without_number
 
 TAIL_LENGTH = 48  # newest talk messages of a thread that are kept to compare histories with
@@ -23,7 +23,7 @@ LEAST_COMMON_SHARE_WITH_HINT = 0.5  # the same, if the client names the thread's
 SUFFICIENT_END = 4
 """Newest messages of a thread that suffice, whatever its client drops or clears before them."""
 
-LEAST_SHARED_MESSAGES = 4
+LEAST_OVERLAP_MESSAGES = 4
 """Messages that a history must share with the end of a thread whose beginning it does not hold."""
 
 LEAST_SHARED_CHARACTERS = 400
@@ -94,7 +94,7 @@ def holds_end_of_thread(
     history: FingerprintedHistory,
     progress: ThreadProgress,
     hint: str,
-    least_shared: int = LEAST_SHARED_MESSAGES,
+    least_shared: int = LEAST_OVERLAP_MESSAGES,
 ) -> bool:
     """Return whether a history holds the end of a thread, of whose beginning it has less.
 
@@ -125,9 +125,9 @@ def _shared_with_end(tail: Iterable[str], talk: list[Fingerprint]) -> list[Finge
     # The numbers of equal messages change where a client drops its beginning.
     tail_names = list(map(without_number, tail))
     names = [without_number(fingerprint.name) for fingerprint in talk]
-    joint = joint_of(tail_names, names, reaching=len(tail_names))
-    if joint is not None:
-        start, start_in_tail = joint
+    overlap = find_overlap(tail_names, names, up_to=len(tail_names))
+    if overlap is not None:
+        start, start_in_tail = overlap
         return talk[start : start + len(tail_names) - start_in_tail]
     if len(tail_names) < TAIL_LENGTH:
         return []

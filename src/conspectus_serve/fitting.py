@@ -272,8 +272,8 @@ class RequestFitter:
         messages: Sequence[Any] = conversation.sent
         if view is not None:
             messages, recalled_tokens = self._with_recalled(read.model, conversation, sending)
-            alternates = sending.result is not None and sending.result.alternates
-            forms = self._models.forms(read.model, conversation.measured.learned, alternates)
+            may_need_joining = sending.result is not None and sending.result.may_need_joining
+            forms = self._models.forms(read.model, conversation.measured.learned, may_need_joining)
             messages, fields, betas = in_forms(protocol.name, messages, fields, forms)
             sending = replace(sending, recalled_tokens=recalled_tokens, betas=betas)
         body = {**fields, protocol.field: messages}

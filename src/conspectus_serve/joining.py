@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from conspectus.engine.truncated import LEAST_SHARED, MOST_KEPT, joint_of, run_of
+from conspectus.engine.truncated import LEAST_OVERLAP, MOST_KEPT, find_overlap, run_length
 from conspectus_serve.fingerprints import Fingerprint, without_number
 
 CHARACTERS_BESIDE = 1_000  # that a message takes in memory beside its own
@@ -72,7 +72,7 @@ def join_remembered(
     remembered: RememberedHistory,
     fingerprints: list[Fingerprint],
     *,
-    least_shared: int = LEAST_SHARED,
+    least_shared: int = LEAST_OVERLAP,
 ) -> Joined:
     """Find what a client has dropped at the beginning of a history since its last request.
 
@@ -90,12 +90,12 @@ def join_remembered(
     known_names = [without_number(remembered.fingerprints[at].name) for at in known_talk]
     names = [without_number(fingerprints[at].name) for at in talk]
     # What stood behind the last answer may have been put in other words.
-    reaching = _end_of_last_answer(remembered.fingerprints, known_talk)
+    up_to = _end_of_last_answer(remembered.fingerprints, known_talk)
 
-    joint = joint_of(known_names, names, reaching=reaching, least=least_shared)
-    if joint is not None:
-        position, known_position = joint
-        kept = run_of(known_names, 0, names[:position], 0)
+    overlap = find_overlap(known_names, names, up_to=up_to, least=least_shared)
+    if overlap is not None:
+        position, known_position = overlap
+        kept = run_length(known_names, 0, names[:position], 0)
         start = talk[position]
         known_start = known_talk[known_position]
         return Joined(
@@ -110,8 +110,8 @@ def join_remembered(
             remembered=remembered.fingerprints,
             continues=True,
         )
-    kept = run_of(known_names, 0, names, 0)
-    if _lacks_one_message(known_names, names, kept, reaching):
+    kept = run_length(known_names, 0, names, 0)
+    if _lacks_one_message(known_names, names, kept, up_to):
         suspected = _dropped(
             remembered, first=known_talk[kept], end=known_talk[kept + 1], start=talk[kept]
         )
@@ -119,7 +119,7 @@ def join_remembered(
     return Joined(
         fingerprints,
         remembered=remembered.fingerprints,
-        continues=kept > 0 and kept >= reaching,
+        continues=kept > 0 and kept >= up_to,
         begins_anew=kept == 0,
     )
 
@@ -159,13 +159,13 @@ def _dropped(
 
 
 def _lacks_one_message(
-    known_names: Sequence[str], names: Sequence[str], kept: int, reaching: int
+    known_names: Sequence[str], names: Sequence[str], kept: int, up_to: int
 ) -> bool:
     """Return whether a history is the known one without one message behind the kept ones."""
     if not 0 < kept <= MOST_KEPT or kept >= len(names):
         return False
-    shared = run_of(known_names, kept + 1, names, kept)
-    return shared >= LEAST_SHARED and kept + 1 + shared >= reaching
+    shared = run_length(known_names, kept + 1, names, kept)
+    return shared >= LEAST_OVERLAP and kept + 1 + shared >= up_to
 
 
 def _begin_alike(remembered: Sequence[Fingerprint], fingerprints: Sequence[Fingerprint]) -> bool:

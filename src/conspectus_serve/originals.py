@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
-from conspectus.engine.truncated import LEAST_SHARED
+from conspectus.engine.truncated import LEAST_OVERLAP
 from conspectus.messages import read_messages
 from conspectus_serve.cleared import is_left_of
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory
@@ -174,7 +174,7 @@ class OriginalMessages:
         scope: Scope,
         fingerprints: list[Fingerprint],
         *,
-        least_shared: int = LEAST_SHARED,
+        least_shared: int = LEAST_OVERLAP,
     ) -> Joined:
         """Find what a client has dropped since its last request; see `join_remembered`.
 

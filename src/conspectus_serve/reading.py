@@ -14,7 +14,7 @@ from conspectus.core.items import Size
 from conspectus.core.planner import window_or_trigger
 from conspectus.engine.folding import fold
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.truncated import LEAST_SHARED
+from conspectus.engine.truncated import LEAST_OVERLAP
 from conspectus.messages import read_messages
 from conspectus_serve.bodies import Bodies, ParsedBody
 from conspectus_serve.exchange import (
@@ -235,7 +235,7 @@ class RequestReader:
         if read.asks_for_compaction or read.state:
             return Joined(fingerprints)
         # A client that names its thread says that the history goes on from what was there.
-        least_shared = 1 if read.thread else LEAST_SHARED
+        least_shared = 1 if read.thread else LEAST_OVERLAP
         return self._originals.join(scope, fingerprints, least_shared=least_shared)
 
     def _record_to_copy(self, source: Scope, restored: Restored) -> tuple[Scope, str] | None:

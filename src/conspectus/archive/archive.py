@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_store
-from conspectus.archive.address import check_seconds, opened
+from conspectus.archive.address import check_seconds, open_store
 from conspectus.archive.guard import Guarded
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
@@ -143,7 +143,7 @@ class Archive:
                 to do.
         """
         check_seconds(ttl, timeout)
-        archive = cls(opened(where, ttl), ttl=ttl, timeout=timeout)
+        archive = cls(open_store(where, ttl), ttl=ttl, timeout=timeout)
         if ttl is not None:
             try:
                 archive.backend.sweep()

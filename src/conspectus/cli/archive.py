@@ -41,7 +41,7 @@ def _archive_to_read(archive: str | None, tenant: str, *names: str | None) -> It
     address = options.archive_of(archive)
     with (
         output.working("Reading …"),
-        options.opened(address, tenant, *names, existing=True) as kept,
+        options.open_archive(address, tenant, *names, existing=True) as kept,
     ):
         yield kept
 
@@ -229,7 +229,7 @@ def forget(
     if not (yes or sys.stdin.isatty()):
         raise InputError(f"nobody is there to confirm that {deleted} is deleted; give --yes")
     address = options.archive_of(archive)
-    with options.opened(address, tenant, thread, existing=True) as kept:
+    with options.open_archive(address, tenant, thread, existing=True) as kept:
         question = f"Delete {deleted} in {without_password(address)}?"
         if not yes and not typer.confirm(output.printable(question), err=True):
             print("Nothing was deleted.", file=sys.stderr)

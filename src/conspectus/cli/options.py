@@ -97,7 +97,7 @@ def archive_of(address: str | None) -> str:
 
 
 @contextlib.contextmanager
-def opened(
+def open_archive(
     address: str,
     tenant: str = LOCAL,
     thread: str | None = None,

@@ -159,8 +159,8 @@ class Record:
             last request; `"smallest"` if it was a request of its own; empty if there was none.
         foreign: whether it covers a summary whose originals are not in the archive: of another
             library, or of a time without an archive.
-        alternates: whether user messages that follow each other are joined in views, because no
-            model has answered two of them in a row in this history.
+        may_need_joining: whether no model has answered two user messages in a row in this history.
+            A model may refuse them, so with `alternate_roles="auto"` views join them.
         joined: if such messages are joined: the user messages that became one message with the
             summary. It has the size of each and, if there are several, what else they contained.
         corrections: the factors by which its estimates were corrected, by family of tokenizers;
@@ -192,7 +192,7 @@ class Record:
     clients_own: tuple[str, ...] = ()
     request_kind: str = ""
     foreign: bool = False
-    alternates: bool = False
+    may_need_joining: bool = False
     joined: tuple[Mapping[str, Any], ...] = ()
     corrections: Mapping[str, float] = field(default_factory=dict)
     tokens_since_model: int = 0

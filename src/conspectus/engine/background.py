@@ -46,9 +46,9 @@ from conspectus.engine.measuring import correct_sizes, share_out_count
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.preparations import (
     LIVE,
-    LOST_AFTER_SECONDS,
-    POLL_SECONDS,
+    POLL_INTERVAL,
     STOPPED,
+    WRITER_TIMEOUT,
     Preparation,
     Preparations,
     wait_while,
@@ -134,11 +134,11 @@ async def _after_waiting(decision: Decision, job: Preparation) -> Decision:
     history = decision.view.history
     start = time.monotonic()
     job.leave_blocked_loop()
-    longest = history.engine.settings.summarizer_timeout or LOST_AFTER_SECONDS
+    longest = history.engine.settings.summarizer_timeout or WRITER_TIMEOUT
     await wait_while(lambda: job.under_way, longest)
     waited = time.monotonic() - start
     prepared = await _with_finished_draft(decision)
-    if prepared is None and waited >= POLL_SECONDS:
+    if prepared is None and waited >= POLL_INTERVAL:
         emit("preparation", history.scope, name="waited", waited=waited)
     return replace(prepared or decision, waited=waited)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from conspectus.core.records import Chain
 from conspectus.engine.folding import fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.truncated import RecentStems, continues, stems_of
+from conspectus.engine.truncated import RecentStems, shares_recent_messages, stems_of
 from conspectus.engine.view import View, clip_item_again, is_outdated_clip, view_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
@@ -96,7 +96,7 @@ def _continues_last_read(
         return False
     memory = history.memory
     stems = stems_of(entries)
-    if continues(memory.recent_stems, stems):
+    if shares_recent_messages(memory.recent_stems, stems):
         return True
     # One that had begun later is longer now, and still shares nothing with what a record knows.
     had_record_in_force = any(record.id == memory.recent_head_id for record in in_force)

@@ -132,7 +132,7 @@ def plan_for(
         over = history.exceeds_window(size)
         failed = history.memory.failure_of(view.head_id, size.messages, over)
         trigger_size = history.trigger_size
-        reached = failed.retry_base if failed is not None else _reached(view)
+        reached = failed.next_try_from if failed is not None else _reached(view)
     plan = make_plan(
         view.items,
         engine.policy,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from conspectus.archive import Scope
 from conspectus.bridge import home_thread, is_blocked, pause
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.preparations import LOST_AFTER_SECONDS, POLL_SECONDS
+from conspectus.engine.preparations import POLL_INTERVAL, WRITER_TIMEOUT
 
 
 class _DraftName(NamedTuple):
@@ -45,15 +45,15 @@ async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
     """Wait until no other worker of this process writes a draft of this name.
 
     Work goes on without the lock if the writer's thread is the one that would wait, and after
-    `LOST_AFTER_SECONDS`. The draft of a writer whose thread has ended is taken over.
+    `WRITER_TIMEOUT`. The draft of a writer whose thread has ended is taken over.
     """
     draft = _DraftName(history.store.identity, history.scope, name)
     own = _Writer(home_thread(), object())
-    until = monotonic() + LOST_AFTER_SECONDS
-    while (writer := _taken_over(draft, own)) is not own and monotonic() < until:
+    until = monotonic() + WRITER_TIMEOUT
+    while (writer := _claim_draft(draft, own)) is not own and monotonic() < until:
         if is_blocked(writer.thread):
             break
-        await pause(POLL_SECONDS)
+        await pause(POLL_INTERVAL)
     try:
         yield
     finally:
@@ -61,7 +61,7 @@ async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
             del _WRITERS[draft]
 
 
-def _taken_over(draft: _DraftName, own: _Writer) -> _Writer:
+def _claim_draft(draft: _DraftName, own: _Writer) -> _Writer:
     """Return who writes a draft: this worker, if nobody did, or one whose thread has ended."""
     with _LOCK:
         writer = _WRITERS.setdefault(draft, own)

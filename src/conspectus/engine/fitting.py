@@ -11,7 +11,7 @@ from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import evicted_since_model
 from conspectus.engine.summary_notes import shorten_draft
 from conspectus.engine.truncated import RECENT
-from conspectus.engine.view import View, describe_users_behind_summary, view_after
+from conspectus.engine.view import View, describe_users_after_summary, view_after
 from conspectus.errors import SummaryError
 from conspectus.observe import price_of
 
@@ -97,7 +97,7 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
         stayed=_stayed(leaving),
         clients_own=tuple(key for key in leaving.keys if key in view.clients_own),
         foreign=bool(leaving.foreign_summaries),
-        alternates=view.alternates,
+        may_need_joining=view.may_need_joining,
         joined=_joined(leaving),
         corrections=leaving.engine.meter.correction,
         tokens_since_model=evicted.tokens,
@@ -112,11 +112,11 @@ def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
     joins = leaving.engine.joins_by_setting
     if not leaving.plan.makes_summary or joins is False:
         return ()
-    if joins is None and not view.alternates:
+    if joins is None and not view.may_need_joining:
         return ()
     fields = leaving.redaction is None  # what messages hold may be secret
     evicted = set(leaving.plan.evicted_places)
-    return tuple(describe_users_behind_summary(view, evicted, leaving.clips, fields=fields))
+    return tuple(describe_users_after_summary(view, evicted, leaving.clips, fields=fields))
 
 
 def _order(leaving: Leaving) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ class FailedSummary:
     times: int = 1  # failures in a row
 
     @property
-    def retry_base(self) -> Size:
+    def next_try_from(self) -> Size:
         """The size from which the next try is a tenth away; each failure in a row adds a tenth."""
         return divide_size(self.trigger_size, REARM ** (1 - min(self.times, MOST_FAILURES)))
 

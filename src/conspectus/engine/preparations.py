@@ -26,13 +26,13 @@ from conspectus.core.policy import size_has_grown
 SESSIONS = 256
 """Most sessions whose latest preparation is known once it has ended."""
 
-LONGEST_END = 30.0
+STOP_TIMEOUT = 30.0
 """Seconds in which a stopped preparation's calls of a store must end."""
 
-POLL_SECONDS = 0.02
+POLL_INTERVAL = 0.02
 """Seconds between two looks at the work of another worker."""
 
-LOST_AFTER_SECONDS = 600.0
+WRITER_TIMEOUT = 600.0
 """Seconds after which the work of another worker is taken as lost."""
 
 STOPPED = "it was stopped"
@@ -82,7 +82,7 @@ async def wait_while(condition: Callable[[], bool], seconds: float | None) -> No
     """Wait while a condition holds, at most some seconds; None sets no limit."""
     until = inf if seconds is None else time.monotonic() + seconds
     while condition() and time.monotonic() < until:
-        await pause(POLL_SECONDS)
+        await pause(POLL_INTERVAL)
 
 
 async def _stop(jobs: Iterable[Preparation]) -> None:
@@ -97,7 +97,7 @@ async def _stop(jobs: Iterable[Preparation]) -> None:
     def uses_a_store() -> bool:
         return any(job.thread.is_alive() and not job.gate.is_idle for job in stopping)
 
-    await wait_while(uses_a_store, LONGEST_END)
+    await wait_while(uses_a_store, STOP_TIMEOUT)
 
 
 @atexit.register

@@ -199,7 +199,7 @@ def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[
         may_be_ours = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
         if may_be_ours or is_summary_message(entry.source):
             return False
-    if not (before.joins or before.result.alternates):
+    if not (before.joins or before.result.may_need_joining):
         return True
     roles = [before.last_role, *(entry.role for entry in later)]
     return ("user", "user") not in pairwise(roles)

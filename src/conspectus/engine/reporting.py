@@ -64,7 +64,7 @@ def _make_result(
         kept=sum(not item.summary for item in view.items),
         clipped=sum(item.clipped for item in view.items),
         dropped=view.dropped,
-        alternates=view.alternates,
+        may_need_joining=view.may_need_joining,
         head_id=view.stored_head_id,
         **more,
     )

@@ -53,8 +53,9 @@ class CompactionResult:
         redacted: number of secrets that were removed from the evicted and clipped messages, by
             kind.
         cut: tokens that are known to be missing at the end of the new summary; 0 if it is complete.
-        alternates: whether no model has answered two user messages in a row in this history. With
-            `alternate_roles="auto"` those after the summary are then joined with it.
+        may_need_joining: whether no model has answered two user messages in a row in this history.
+            A model may refuse them, so with `alternate_roles="auto"` those after the summary are
+            joined with it.
         preparing: True if the trigger was reached, the history fits, and its summary is being
             prepared in the background. The caller needs to do nothing.
         head_id: id of the record in force, as the archive or the memory of this process names it;
@@ -81,7 +82,7 @@ class CompactionResult:
     failures: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     preparing: bool = False
-    alternates: bool = False
+    may_need_joining: bool = False
     head_id: str = ""
 
     def __repr__(self) -> str:

@@ -32,7 +32,7 @@ BRIEF_CONTEXT = 300
 """The same where the messages are then read in fewer parts. Beside findings that are written anew
 it is without the user's words."""
 
-CITED_FINDINGS = 1.25  # tokens of findings with the ids that they cite, without them = 1
+CITATION_FACTOR = 1.25  # tokens of findings with the ids that they cite, without them = 1
 
 MOST_ASKED_SHARE = 0.42
 """The most of the notes' room that a model is asked for."""
@@ -126,7 +126,7 @@ def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str
     # The user's words take up to half of the room, so that the findings are whole in twice theirs.
     summary_so_far = earlier.render(CONTEXT + 2 * findings_size, count, calls=False)
     if rewrites_findings:
-        room_of_findings = BRIEF_CONTEXT + int(findings_size * CITED_FINDINGS)
+        room_of_findings = BRIEF_CONTEXT + int(findings_size * CITATION_FACTOR)
         brief_summary = earlier.render(room_of_findings, count, calls=False, words=False)
     else:
         brief_summary = earlier.render(BRIEF_CONTEXT + 2 * findings_size, count, calls=False)

@@ -90,9 +90,9 @@ class View:
     stored_head_id: str = ""  # id of the record that the store names as in force; empty if none
     is_other_branch: bool = False  # the store names other records than those of this history
     received_joined: tuple[JoinedMessage, ...] = ()
-    alternates: bool = False
-    """No model has answered two messages of the user in a row in this history."""
-    joins_user_messages: bool = False  # so that views have none either
+    # no model has answered two messages of the user in a row in this history, so it may refuse them
+    may_need_joining: bool = False
+    joins_user_messages: bool = False  # messages of the user in a row are sent as one
     clients_own: frozenset[str] = frozenset()  # as in `Folded`
     uncorrected: View | None = None  # the same, where reports of usage have corrected the sizes
     counted_size: Size | None = None  # a size that was measured before its items were made
@@ -186,7 +186,7 @@ def view_of(
     is_continuation: bool = False,
 ) -> View:
     """Fold the records of a thread over a history, and measure the view; see `fold`."""
-    alternates = chain[-1].alternates if chain else not took_two_in_a_row(entries)
+    may_need_joining = chain[-1].may_need_joining if chain else not took_two_in_a_row(entries)
     folded = fold(chain, entries, is_continuation=is_continuation)
     as_dicts = any(isinstance(entry.source, dict) for entry in folded.entries)
     items = _items_of(history.engine, folded, as_dicts)
@@ -198,8 +198,10 @@ def view_of(
         as_dicts=as_dicts,
         dropped=folded.dropped,
         received_joined=folded.received_joined,
-        alternates=alternates,
-        joins_user_messages=must_join(history.engine, alternates, compacted=bool(folded.chain)),
+        may_need_joining=may_need_joining,
+        joins_user_messages=must_join(
+            history.engine, may_need_joining, compacted=bool(folded.chain)
+        ),
         clients_own=folded.clients_own,
     )
 
@@ -342,14 +344,14 @@ def _standing_statements(entries: Sequence[Message]) -> tuple[set[int], set[int]
     return standing, superseded
 
 
-def must_join(engine: Engine, alternates: bool, *, compacted: bool) -> bool:
+def must_join(engine: Engine, may_need_joining: bool, *, compacted: bool) -> bool:
     """Tell whether messages of the user in a row are joined in a view.
 
     Without a setting that demands it, a history of which nothing has left is sent as it came.
     """
     if engine.settings.alternate_roles == "on":
         return engine.joins_by_setting is not False
-    is_asked_for = alternates if engine.joins_by_setting is None else engine.joins_by_setting
+    is_asked_for = may_need_joining if engine.joins_by_setting is None else engine.joins_by_setting
     return is_asked_for and compacted
 
 
@@ -416,7 +418,7 @@ def view_after(view: View, remaining: Sequence[ViewItem], record: Record) -> Vie
         items=tuple(items),
         chain=(*view.chain, record),
         stored_head_id="" if history.head_source.in_state else record.id,
-        joins_user_messages=must_join(engine, view.alternates, compacted=True),
+        joins_user_messages=must_join(engine, view.may_need_joining, compacted=True),
         counted_size=None,
     )
 
@@ -448,7 +450,7 @@ def messages_to_send(
             key=f"summary:{NO_ID}", role="user", tokens=0, summary=True, source=message
         )
         items = _with_summary(items, summary)
-    joined = must_join(history.engine, view.alternates, compacted=True)
+    joined = must_join(history.engine, view.may_need_joining, compacted=True)
     return replace(view, items=tuple(items), joins_user_messages=joined, counted_size=None).sent
 
 
@@ -495,7 +497,7 @@ def remaining_items(
     )
 
 
-def describe_users_behind_summary(
+def describe_users_after_summary(
     view: View, evicted: set[int], clips: Mapping[int, ViewItem], *, fields: bool
 ) -> list[dict[str, Any]]:
     """Describe the messages of the user that will stand directly behind a new summary.

@@ -72,7 +72,7 @@ class RefusedFeatures:
         if not compacted.head_id and self._setting != "on":
             return False  # it is sent as it came
         by_name = joins_by_setting(self._setting, named(model))
-        return compacted.alternates if by_name is None else by_name
+        return compacted.may_need_joining if by_name is None else by_name
 
     def refused_in(self, request: ModelRequest[Any], error: Exception) -> RefusedFeature | None:
         """Return the feature of a request that an error refuses; None for any other error."""

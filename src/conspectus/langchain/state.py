@@ -140,8 +140,8 @@ class HeadState(Stored):
     pending: bool = False  # messages that it covers are still in the state
     # the latest summary as plain data, if it failed and no archive can note that
     failed: dict[str, Any] | None = None
-    # no model has answered two messages of the user in a row in this history
-    alternates: bool = False
+    # no model has answered two messages of the user in a row in this history, so it may refuse them
+    may_need_joining: bool = False
     corrections: dict[str, float] = field(default_factory=dict)  # as for `Record`
 
     @property
@@ -173,7 +173,7 @@ class HeadState(Stored):
             size_after=size_after,
             pending=pending,
             failed=None,
-            alternates=newest is not None and newest.alternates,
+            may_need_joining=newest is not None and newest.may_need_joining,
             corrections={} if newest is None else dict(newest.corrections),
         )
         if newest is not None and newest.archived:

@@ -79,7 +79,7 @@ class CallableSummarizer(SteppedSummarizer):
         summary = request.summary_so_far
         check = partial(rejection_reason, request=request, min_tokens=self.min_tokens)
         for piece in readings(request.entries, self._trim, request.count):
-            messages = _behind_summary(summary, piece)
+            messages = _with_summary_first(summary, piece)
             if self._trim is None and request.tokens:  # one reading of all, which were counted
                 read_tokens = request.tokens
                 check_piece: Check = check
@@ -104,7 +104,7 @@ def _hash_of_code(code: CodeType | None) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
-def _behind_summary(summary: str, messages: list[BaseMessage]) -> list[BaseMessage]:
+def _with_summary_first(summary: str, messages: list[BaseMessage]) -> list[BaseMessage]:
     """Return messages with the summary so far before them, if there is one."""
     from langchain_core.messages import HumanMessage
 

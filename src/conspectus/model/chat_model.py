@@ -139,11 +139,11 @@ class ChatModelSummarizer(SteppedSummarizer):
         if self.form == "whole":
             request = replace(request, form="whole")
         if request.last is not None:
-            return await self._asked_behind(request.last, request, caller)
+            return await self._ask_after_last_request(request.last, request, caller)
         request = request.within(self.answer_limit)
         return await _Reading(self, request, caller).summary()
 
-    async def _asked_behind(
+    async def _ask_after_last_request(
         self, last: LastRequest, request: SummaryRequest, caller: Caller
     ) -> str:
         """Ask for the summary behind an agent's last request, which holds all that is to be read.
