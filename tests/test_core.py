@@ -79,6 +79,12 @@ def test_a_standing_summary_that_stays_keeps_its_room():
     assert decision.at_most == 120 + decision.clips[0].tokens == 300  # two fifths are free
 
 
+def test_the_reason_for_little_free_room_counts_the_newest_exchange():
+    items = [*talk(9), item("user", 100, 9), item("assistant", 6_500, 10)]
+    decision = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(10_000))
+    assert "takes 6,600 of 10,000 tokens" in decision.tight
+
+
 def test_old_results_are_clipped_beside_a_standing_summary_that_is_counted_once():
     items = [item("user", 3_000, 0, summary=True), Large("k1", "assistant", 8_000), *talk(9)[2:]]
     settings = Settings(trigger=("tokens", 10_000), keep=("messages", 4), stale_results=True)

@@ -337,16 +337,23 @@ def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, plan: Compact) -
         return ""
     enough = int(basis * (1 - FREE_AFTERWARDS))
     if plan.at_most > enough:
-        return _must_stay_too_large(ladder)
+        return _too_much_stays(ladder, plan)
     kept = ladder.kept_at[keeps_from]
     gave_way = keeps_from >= ladder.first_cut and kept + ladder.summary.least > enough
     return _keep_gave_way(policy, kept, basis) if policy.keep_is_set and gave_way else ""
 
 
-def _must_stay_too_large(ladder: Ladder) -> str:
-    what = "what must stay (instructions, the newest request, open calls, what is pinned)"
-    holds = f"{what} holds {ladder.fixed_tokens:,} of {ladder.next_compaction_at:,} tokens"
-    return TIGHT.format(holds, "shorten or pin less")
+def _too_much_stays(ladder: Ladder, plan: Compact) -> str:
+    least_kept = ladder.kept_at[ladder.legal_cuts[-1]]
+    what = (
+        "what must stay (instructions, the newest request and the newest exchange, open calls, what "
+        "is pinned)"
+    )
+    takes = (
+        f"{what} takes {least_kept:,} of {ladder.next_compaction_at:,} tokens, with the summary up "
+        f"to {plan.at_most:,}"
+    )
+    return TIGHT.format(takes, "shorten or pin less")
 
 
 def _keep_gave_way(policy: Policy, kept: int, basis: int) -> str:
