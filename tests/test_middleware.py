@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, ContextGuard
 from conspectus.archive import Archive, Scope
 from conspectus.errors import PolicyError
-from conspectus.langchain import SummarizationMiddleware, planner
+from conspectus.langchain import SummarizationMiddleware, step_update
 from conspectus.langchain.cache import SessionCache
 from conspectus.messages import is_summary_message
 from scripted_models import ScriptedChatModel
@@ -105,13 +105,13 @@ def test_what_cannot_be_set_is_said_at_the_next_step(name, value, problem):
 
 def test_a_step_that_was_due_and_changed_nothing_is_not_planned_each_time(monkeypatch):
     calls: list[int] = []
-    engine = planner.compact_messages
+    engine = step_update.compact_messages
 
     def counting(*args: Any, **kinds: Any) -> Any:
         calls.append(1)
         return engine(*args, **kinds)
 
-    monkeypatch.setattr(planner, "compact_messages", counting)
+    monkeypatch.setattr(step_update, "compact_messages", counting)
     middleware = SummarizationMiddleware(None, trigger=("messages", 100), keep=("messages", 3_000))
     messages: list[Any] = [HumanMessage(f"Look at module {n}.", id=f"m{n}") for n in range(2_100)]
     for end in range(2_000, 2_012):
@@ -313,7 +313,7 @@ def test_originals_are_archived_for_the_tenant(tenant, run, expected):
 def test_the_tenant_is_never_read_from_the_state():
     store = InMemoryStore()
     middleware = new_middleware(archive=store, tenant="acme")
-    forged = {"v": 1, "thread": "t", "session": "main", "head": None, "tenant": "umbrella"}
+    forged = {"v": 1, "thread": "t", "session": "main", "head_id": "", "tenant": "umbrella"}
     state = {"messages": talk(), "tenant": "umbrella", "_conspectus": forged}
     middleware.before_model(state, runtime())
     assert archived_ids(store, "acme")

@@ -290,22 +290,22 @@ DAMAGED: list[dict[str, Any]] = [
     {"size_after": [-4, 1]},
     {"size_after": {"0": 1}},
     {"size_after": "xy"},
-    {"head": ["x"]},
-    {"head": [5]},
-    {"head": [None]},
-    {"head": [{"v": 1}], "pending": True},
-    {"head": [{**RECORD, "summary": 7}]},
-    {"head": [{**RECORD, "covers": [["k"]]}]},
-    {"head": [{**RECORD, "covers": None}]},
-    {"head": [{**RECORD, "clips": ["k"]}]},
-    {"head": [{**RECORD, "clips": [{"key": 1, "shown": "", "limit": "x"}]}]},
-    {"head": [{**RECORD, "notes": 5}]},
-    {"head": [{**RECORD, "messages_after": "3"}]},
-    {"head": [{**RECORD, "cost": None}]},
-    {"head": ""},
-    {"head": "no such record"},
-    {"head": []},
-    {"head": {"a": 1}},
+    {"records": ["x"]},
+    {"records": [5]},
+    {"records": [None]},
+    {"records": [{"v": 1}], "pending": True},
+    {"head_id": RECORD["id"], "records": [{**RECORD, "summary": 7}]},
+    {"head_id": RECORD["id"], "records": [{**RECORD, "covers": [["k"]]}]},
+    {"head_id": RECORD["id"], "records": [{**RECORD, "covers": None}]},
+    {"head_id": RECORD["id"], "records": [{**RECORD, "clips": ["k"]}]},
+    {"head_id": RECORD["id"], "records": [{**RECORD, "clips": [{"key": 1, "shown": "", "limit": "x"}]}]},
+    {"head_id": RECORD["id"], "records": [{**RECORD, "notes": 5}]},
+    {"head_id": RECORD["id"], "records": [{**RECORD, "messages_after": "3"}]},
+    {"head_id": RECORD["id"], "records": [{**RECORD, "cost": None}]},
+    {"head_id": 5},
+    {"head_id": "no such record"},
+    {"records": []},
+    {"records": {"a": 1}},
     {"thread": 5},
     {"session": None},
     {"v": 2},
@@ -319,13 +319,13 @@ def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage, stored):
     store = InMemoryStore() if stored else None
     graph, model = new_agent(lambda _: "ok", new_middleware(), store=store)
     graph.invoke(user_input("hi"), thread_config())
-    sound = {"v": 1, "thread": "t", "session": "main", "head": None, "size_after": None}
+    sound = {"v": 1, "thread": "t", "session": "main", "head_id": "", "size_after": None}
     graph.update_state(thread_config(), {"_conspectus": {**sound, "pending": False, **damage}})
     for n in range(6):
         graph.invoke(user_input(f"question {n}"), thread_config())
     assert len(model.calls[-1].messages) < 10, "it goes on and compacts"
     channel = graph.get_state(thread_config()).values["_conspectus"]
-    assert channel["head"]
+    assert channel["head_id"]
     assert channel["size_after"]
 
 

@@ -85,7 +85,7 @@ def test_a_function_that_returns_a_message_is_told_to_return_its_text():
 def test_a_draft_is_found_again_unless_a_setting_changes_summaries():
     archive = Archive.open("memory:")
     model = chat()
-    head = {"v": 1, "thread": "t", "session": "main", "head": None, "after": None, "pending": False}
+    head = {"v": 1, "thread": "t", "session": "main"}
 
     def calls(**changes: Any) -> int:
         settings = {

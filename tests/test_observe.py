@@ -225,7 +225,7 @@ def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
         assert attributes["conspectus.calls"] == 1
         assert span.status.status_code is StatusCode.UNSET
         channel = graph.get_state(thread_config()).values["_conspectus"]
-        assert attributes["conspectus.record"] == channel["head"]
+        assert attributes["conspectus.record"] == channel["head_id"]
         [call] = telemetry.spans_named("chat scripted")
         assert call.kind is trace.SpanKind.CLIENT
         assert call.attributes["gen_ai.operation.name"] == "chat"

@@ -196,7 +196,7 @@ def test_a_history_that_was_shorter_once_is_seen_as_in_another_process():
         state |= middlewares[0].before_model(state, Runtime())
     middlewares[0].before_model({**state, "messages": messages[:18]}, Runtime())
     views = [
-        run(AgentStep(middleware._setup, state, Runtime()).view()).messages
+        run(AgentStep.of(middleware._setup, state, Runtime()).view()).messages
         for middleware in middlewares
     ]
     assert views[0] == views[1]

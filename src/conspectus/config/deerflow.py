@@ -171,7 +171,7 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         if raise_on_failure:
             strict = replace(setup.engine.settings, on_failure="raise")
             setup = setup.with_engine(replace(setup.engine, settings=strict))
-        step = AgentStep(setup, state, _run_of(runtime))
+        step = AgentStep.of(setup, state, _run_of(runtime))
         if not force and self._is_quiet(step):
             return None
         total_tokens = step.size_of(state["messages"]).tokens

@@ -345,10 +345,7 @@ def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, plan: Compact) -
 
 def _too_much_stays(ladder: Ladder, plan: Compact) -> str:
     least_kept = ladder.kept_at[ladder.legal_cuts[-1]]
-    what = (
-        "what must stay (instructions, the newest request and the newest exchange, open calls, what "
-        "is pinned)"
-    )
+    what = "what must stay (instructions, the newest request and exchange, open calls, pins)"
     takes = (
         f"{what} takes {least_kept:,} of {ladder.next_compaction_at:,} tokens, with the summary up "
         f"to {plan.at_most:,}"

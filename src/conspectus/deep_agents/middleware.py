@@ -197,7 +197,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     def _has_copies(self, step: AgentStep) -> bool:
         """Return whether the files of all records in force are written, or none are wanted."""
         held = step.held
-        if self._backend is None or held.head is None:
+        if self._backend is None or not held.head_id:
             return True
         return step.state.get(MIRRORED) == held.head_id
 
@@ -249,13 +249,13 @@ class DeepAgentsSummarization(SummarizationMiddleware):
 
     async def _request_in_view(
         self, step: AgentStep, request: ModelRequest[Any]
-    ) -> ModelRequest[Any]:
-        request = await super()._request_in_view(step, request)
-        if self._backend is not None and request.state.get(MIRRORED) and step.held.head:
+    ) -> tuple[AgentStep, ModelRequest[Any]]:
+        step, request = await super()._request_in_view(step, request)
+        if self._backend is not None and request.state.get(MIRRORED) and step.held.head_id:
             note = FILES_NOTE.format(folder=folder_of(self._backend, step.scope))
             system = append_to_system_message(request.system_message, note)
             request = request.override(system_message=system)
-        return request
+        return step, request
 
 
 def _with_limits(

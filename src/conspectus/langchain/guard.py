@@ -27,13 +27,14 @@ from conspectus.engine.entry import compact_messages
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import ReservedTokens, Tokens
 from conspectus.errors import ArchiveError, PolicyError
-from conspectus.langchain.agent_step import AgentStep, Handler
+from conspectus.langchain.agent_step import AgentStep
 from conspectus.langchain.foreign_changes import apply_changes, with_message_objects
 from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
 from conspectus.langchain.overflow import TRIES, RefusedRequests, StillTooLong, check_not_empty
 from conspectus.langchain.refused_features import model_name
+from conspectus.langchain.sending import Handler, send
 from conspectus.langchain.settings import MiddlewareSettings, Setup
-from conspectus.langchain.state import Recalled, RequestSizes, name_messages
+from conspectus.langchain.state import HeadState, Recalled, RequestSizes, name_messages
 from conspectus.messages.alternation import with_parts
 from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.model.answer_limits import reserved_for_answer
@@ -181,8 +182,8 @@ class GuardedCall:
         self._guard = guard
         self._request = request
         self.setup = guard.summarization._setup
-        self._step = AgentStep(self.setup, request.state, request.runtime)
-        self._held_at_first = self._step.held
+        self._step = AgentStep.of(self.setup, request.state, request.runtime)
+        self._held_at_first: HeadState = self._step.held
         # All messages that were to be sent, and what was recalled for their turn.
         self._whole: Sequence[BaseMessage] = request.messages
         self._recalled: BaseMessage | None = None
@@ -247,11 +248,11 @@ class GuardedCall:
             All that was to be sent.
         """
         step = self._step
-        if step.held.head is not None:
+        if step.held.head_id:
             name_messages(step.messages)
         if step.held.pending:
-            # The state still holds what a record covers: a call before this one was rescued.
-            self._whole = await step.view_with_changes(self._whole)
+            # An earlier call was rescued: the state still holds the messages that a record covers.
+            self._step, self._whole = await step.view_with_changes(self._whole)
         measured = self._measured_request()
         self._request_sizes = measured.sizes
         self._ratio = measured.ratio
@@ -343,7 +344,7 @@ class GuardedCall:
         """Begin again with all that was to be sent, under the record that is in force now."""
         messages = self._whole
         if self._step.held is not self._held_at_first:
-            messages = await self._step.view_with_changes(messages)
+            self._step, messages = await self._step.view_with_changes(messages)
         return self._with_messages(outgoing, messages)
 
     async def _deliver(self, outgoing: Outgoing, handler: Handler) -> Any:
@@ -356,7 +357,7 @@ class GuardedCall:
         messages = outgoing.messages
         if outgoing.recalled is not None:
             messages = with_recalled(messages, outgoing.recalled)
-        return await step.send(self._request, messages, handler)
+        return await send(step, self._request, messages, handler)
 
     async def _make_fit_or_raise(self, outgoing: Outgoing, window: Window) -> Outgoing:
         """Make a request fit; with `on_stuck="send"` it is sent even if it does not.
@@ -504,8 +505,8 @@ class GuardedCall:
         Returns:
             What is to be sent now.
         """
+        self._step, view, _, _ = await self._step.view()
         step = self._step
-        view = (await step.view()).messages
         if window is not None:
             added = max(0, outgoing.tokens - self._tokens_without_prompt(view))
             window = replace(window, reserved=window.reserved + added)
@@ -514,7 +515,7 @@ class GuardedCall:
         if result.record is None:
             return outgoing
         compacted = cast("list[BaseMessage]", result.messages)
-        step.put_in_force(result.record, compacted, pending=True)
+        self._step = step.put_in_force(result.record, compacted, pending=True)
         return self._with_messages(outgoing, apply_changes(compacted, view, outgoing.messages))
 
 

@@ -31,7 +31,7 @@ from conspectus.engine.closing import Closing
 from conspectus.engine.preparations import Preparations
 from conspectus.engine.settings import KEEP
 from conspectus.errors import Attributes, PolicyError
-from conspectus.langchain.agent_step import AgentStep, Handler
+from conspectus.langchain.agent_step import AgentStep
 from conspectus.langchain.foreign_changes import with_message_objects
 from conspectus.langchain.recall import (
     recall_tool,
@@ -39,6 +39,7 @@ from conspectus.langchain.recall import (
     tool_to_compact,
     with_recalled_for_turn,
 )
+from conspectus.langchain.sending import Handler, send
 from conspectus.langchain.settings import (
     KEPT,
     Setup,
@@ -252,12 +253,12 @@ class SummarizationMiddleware(
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the trigger is reached or the window is full."""
-        step = AgentStep(self._setup, state, runtime)
+        step = AgentStep.of(self._setup, state, runtime)
         return None if self._is_quiet(step) else run(self._take_step(step))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        step = AgentStep(self._setup, state, runtime)
+        step = AgentStep.of(self._setup, state, runtime)
         return None if self._is_quiet(step) else await arun(self._take_step(step))
 
     def _take_step(
@@ -269,11 +270,12 @@ class SummarizationMiddleware(
         self, step: AgentStep, requested: RequestedCompaction | None
     ) -> Update | None:
         """Plan a step; add what was recalled for the turn, and copies for readers of files."""
-        update = await plan_step(step, requested)
+        step, update = await plan_step(step, requested)
         additions = await self._write_copies(step)
         if self.recall == "auto" and requested is None:
             if update and "messages" in update:
-                step.messages = update["messages"][1:]  # behind the removal of all
+                _removal, *messages = update["messages"]
+                step = replace(step, messages=messages)
             additions |= await recalled_for_turn(step)
         return {**(update or {}), **additions} if additions else update
 
@@ -299,14 +301,14 @@ class SummarizationMiddleware(
             SummaryError: every summariser failed, and `on_failure` is `"raise"`.
         """
         requested = RequestedCompaction(focus=check_text(focus, "focus"))
-        return run(self._take_step(AgentStep(self._setup, state, runtime), requested))
+        return run(self._take_step(AgentStep.of(self._setup, state, runtime), requested))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
         requested = RequestedCompaction(focus=check_text(focus, "focus"))
-        return await arun(self._take_step(AgentStep(self._setup, state, runtime), requested))
+        return await arun(self._take_step(AgentStep.of(self._setup, state, runtime), requested))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
@@ -326,32 +328,33 @@ class SummarizationMiddleware(
         if GUARDED.get():
             setup.say_once(GUARD_IS_FIRST)
         setup.engine.tools.learn(request.tools)
-        step = AgentStep(setup, request.state, request.runtime)
-        if step.held.head is not None:
+        step = AgentStep.of(setup, request.state, request.runtime)
+        if step.held.head_id:
             request = with_message_objects(request)
         if not self._shows_all(step, request):
-            request = await self._request_in_view(step, request)
-        return await step.send(request, request.messages, handler)
+            step, request = await self._request_in_view(step, request)
+        return await send(step, request, request.messages, handler)
 
     def _shows_all(self, step: AgentStep, request: ModelRequest[Any]) -> bool:
-        """Return whether a request shows what it should already."""
+        """Return whether a request can be sent as it is: no record changes what it shows."""
         return step.shows_all()
 
     async def _request_in_view(
         self, step: AgentStep, request: ModelRequest[Any]
-    ) -> ModelRequest[Any]:
-        if step.held.head is not None:  # a run may begin here, in another process
+    ) -> tuple[AgentStep, ModelRequest[Any]]:
+        """Return a request that shows the view, and the step with the record it is made by."""
+        if step.held.head_id:  # a run may begin here, in another process
             name_messages(step.messages)
-        # With the model's turn: `before_model` has not seen what went before.
-        await step.bring_archive_along(turn=False)
+        # `before_model` has not seen what the state was before this call of the model.
+        step = await step.bring_archive_along(turn=False)
         messages: Sequence[BaseMessage] = request.messages
-        if step.preserve and step.held.head is not None:
-            messages = await step.view_with_changes(messages)
+        if step.preserve and step.held.head_id:
+            step, messages = await step.view_with_changes(messages)
         if self.recall == "auto":
             messages = await with_recalled_for_turn(step, messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", messages))
-        return request
+        return step, request
 
     def _location(self, scope: Scope) -> str:
         """Return the location of originals in a clip, where no archive has them."""

@@ -59,7 +59,7 @@ async def recalled_for_turn(step: AgentStep) -> Update:
     recalled = Recalled.read(step.state)
     question = step.newest_user_message
     setup = step.setup
-    if step.held.head is None or question is None:  # nothing has left the view
+    if not step.held.head_id or question is None:  # nothing has left the view
         return {}
     turn = question.key
     result: RecallResult | None = None
@@ -118,9 +118,9 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
 
     async def answer(runtime: Runtime, arguments: Mapping[str, Any]) -> str:
         current = setup()
-        step = AgentStep(current, runtime.state, runtime)
+        step = AgentStep.of(current, runtime.state, runtime)
         name_messages(step.messages)
-        if step.held.head is None:
+        if not step.held.head_id:
             return "Nothing has left your view so far: the whole conversation is before you."
         if step.archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")

@@ -21,7 +21,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph.message import Messages, add_messages
-from pydantic import AfterValidator, Field, PositiveInt, ValidationError
+from pydantic import Field, PositiveInt, ValidationError
 from pydantic.dataclasses import dataclass
 
 from conspectus.core.items import Size, Window
@@ -119,12 +119,6 @@ class Stored:
         return {self.CHANNEL: plain}
 
 
-def _with_ids(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if not records or not all(isinstance(record.get("id"), str) for record in records):
-        raise ValueError("a record has no id")
-    return records
-
-
 @dataclass(frozen=True, kw_only=True)
 class HeadState(Stored):
     """The record in force."""
@@ -133,9 +127,9 @@ class HeadState(Stored):
 
     thread: Name
     session: Name
-    # The id of the record if an archive holds it; else the records as plain data, the one in force
-    # last.
-    head: Annotated[list[dict[str, Any]], AfterValidator(_with_ids)] | Name | None = None
+    head_id: str = ""  # of the record in force; empty if there is none
+    # The records as plain data, the one in force last. Empty if an archive holds them.
+    records: list[dict[str, Any]] = field(default_factory=list)
     size_after: Size | None = None  # of the view when it came into force, as the trigger counts
     pending: bool = False  # messages that it covers are still in the state
     # the latest summary as plain data, if it failed and no archive can note that
@@ -144,19 +138,17 @@ class HeadState(Stored):
     may_need_joining: bool = False
     corrections: dict[str, float] = field(default_factory=dict)  # as for `Record`
 
-    @property
-    def records(self) -> Chain:
-        """The records, the one in force last; none if an archive holds them, or if unreadable."""
-        try:
-            head = self.head if isinstance(self.head, list) else []
-            return tuple(map(Record.from_json, head))
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return ()
+    def __post_init__(self) -> None:
+        if self.records and self.records[-1].get("id") != self.head_id:
+            raise ValueError("the last record is not the one in force")
 
     @property
-    def head_id(self) -> str:
-        """The id of the record in force; empty if there is none."""
-        return str(self.head[-1]["id"]) if isinstance(self.head, list) else self.head or ""
+    def chain(self) -> Chain:
+        """The records that the state holds; empty if there are none, or if they are unreadable."""
+        try:
+            return tuple(map(Record.from_json, self.records))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return ()
 
     @property
     def messages_after(self) -> int:
@@ -168,22 +160,30 @@ class HeadState(Stored):
     ) -> Self:
         """Put records in force; those before the newest notes only if the history is `whole`."""
         newest = chain[-1] if chain else None
-        state = replace(
+        return replace(
             self,
+            head_id="" if newest is None else newest.id,
+            records=_records_to_store(chain, whole=whole),
             size_after=size_after,
             pending=pending,
             failed=None,
             may_need_joining=newest is not None and newest.may_need_joining,
             corrections={} if newest is None else dict(newest.corrections),
         )
-        if newest is not None and newest.archived:
-            return replace(state, head=newest.id)
-        # The newest notes hold all, as no archive has the earlier ones.
-        with_notes = (index for index, record in enumerate(chain) if record.notes)
-        start = max(with_notes, default=max(0, len(chain) - 1))
-        earlier = [replace(record, notes={}) for record in chain[:start]] if whole else []
-        head = [record.to_json() for record in (*earlier, *chain[start:])]
-        return replace(state, head=head or None)
+
+
+def _records_to_store(chain: Chain, *, whole: bool) -> list[dict[str, Any]]:
+    """Return the records of a chain that a state has to hold, as plain data.
+
+    If an archive holds them, there are none. Else the newest notes hold everything, so notes of
+    earlier records are left out.
+    """
+    if not chain or chain[-1].archived:
+        return []
+    with_notes = (index for index, record in enumerate(chain) if record.notes)
+    start = max(with_notes, default=len(chain) - 1)
+    earlier = [replace(record, notes={}) for record in chain[:start]] if whole else []
+    return [record.to_json() for record in (*earlier, *chain[start:])]
 
 
 @dataclass(frozen=True, kw_only=True)
