@@ -298,7 +298,10 @@ DAMAGED: list[dict[str, Any]] = [
     {"head_id": RECORD["id"], "records": [{**RECORD, "covers": [["k"]]}]},
     {"head_id": RECORD["id"], "records": [{**RECORD, "covers": None}]},
     {"head_id": RECORD["id"], "records": [{**RECORD, "clips": ["k"]}]},
-    {"head_id": RECORD["id"], "records": [{**RECORD, "clips": [{"key": 1, "shown": "", "limit": "x"}]}]},
+    {
+        "head_id": RECORD["id"],
+        "records": [{**RECORD, "clips": [{"key": 1, "shown": "", "limit": "x"}]}],
+    },
     {"head_id": RECORD["id"], "records": [{**RECORD, "notes": 5}]},
     {"head_id": RECORD["id"], "records": [{**RECORD, "messages_after": "3"}]},
     {"head_id": RECORD["id"], "records": [{**RECORD, "cost": None}]},
