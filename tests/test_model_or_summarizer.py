@@ -13,7 +13,8 @@ from langgraph.runtime import Runtime
 from conspectus import Compactor, PolicyError, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
-from conspectus.notes.tools import Skills, Tool
+from conspectus.notes.skills import Skills
+from conspectus.notes.tools import Tool
 from conspectus.short_term import summarize_messages
 from graph_support import tool_turns
 from scripted_models import ScriptedChatModel

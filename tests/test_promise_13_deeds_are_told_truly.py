@@ -12,10 +12,12 @@ from compactor_support import compacted, new_compactor
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
-from conspectus.notes import text
 from conspectus.notes.data import Notes
-from conspectus.notes.extraction import extract_notes, shape_of
+from conspectus.notes.extraction import extract_notes
+from conspectus.notes.line_text import write_line
+from conspectus.notes.outcomes import outcome_of
 from conspectus.notes.rendering import NotesRenderer
+from conspectus.notes.tally import tally_of
 from histories import assistant, call_and_result, talk, user
 from notes_read import COUNTED, DONE, GAP, left_out, under
 from stateful.agent_world import AgentWorld
@@ -94,9 +96,9 @@ RESULTS = [
 
 @pytest.mark.parametrize(("result", "words", "failed"), RESULTS)
 def test_a_result_is_shown_by_its_form(result, words, failed):
-    shape = shape_of(result)
-    assert words in shape.text
-    assert shape.failed is failed
+    outcome = outcome_of(result)
+    assert words in outcome.text
+    assert outcome.failed is failed
 
 
 FAILURES = [
@@ -106,11 +108,11 @@ FAILURES = [
 ]
 
 
-def test_a_result_of_any_depth_has_a_shape():
+def test_a_result_of_any_depth_has_an_outcome():
     """What can just be read as JSON may be too deep to be taken apart."""
     for depth in range(900, 1_000):
-        assert shape_of('{"a":' * depth + "1" + "}" * depth).text
-        assert shape_of("[" * depth + "]" * depth).text
+        assert outcome_of('{"a":' * depth + "1" + "}" * depth).text
+        assert outcome_of("[" * depth + "]" * depth).text
 
 
 @pytest.mark.parametrize("result", FAILURES)
@@ -258,7 +260,7 @@ def test_the_range_of_counted_lines_runs_forward():
         *call_and_result("ls", {}, "b.py", "m2"),
     ]
     edit, look = extract_notes(read_messages(whole)).lines
-    assert "recall range m1 to m2r" in text.text_of(text.tallied([text.tallied([look]), edit]))
+    assert "recall range m1 to m2r" in write_line(tally_of([tally_of([look]), edit]))
 
 
 def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():

@@ -31,7 +31,7 @@ from conspectus.engine.settings import MOST_TOKENS, FileSettings, RequestKind
 from conspectus.errors import ConfigError, did_you_mean
 from conspectus.messages.alternation import AlternateRoles
 from conspectus.model.prompts import Template
-from conspectus.notes.tools import FOLDER, Skills
+from conspectus.notes.skills import FOLDER, Skills
 from conspectus.redaction import Redaction
 from conspectus.tokens import TokenMeter
 

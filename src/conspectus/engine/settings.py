@@ -37,7 +37,8 @@ from conspectus.engine.hooks import BeforeSummarization
 from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.base import Summarizer
-from conspectus.notes.tools import Skills, Tool
+from conspectus.notes.skills import Skills
+from conspectus.notes.tools import Tool
 from conspectus.observe import Listener
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter

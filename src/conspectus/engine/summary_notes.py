@@ -17,10 +17,10 @@ from conspectus.messages.users import is_by_user
 from conspectus.model.answers import answer_of, rejection_reason
 from conspectus.model.base import SummaryRequest
 from conspectus.model.sentences import repeats_itself, shortened
+from conspectus.notes.cutting import cut, one_line, section
 from conspectus.notes.data import Answer, Notes
 from conspectus.notes.extraction import extract_notes
 from conspectus.notes.rendering import NotesRenderer
-from conspectus.notes.text import cut, one_line, section
 
 LARGEST_ANSWER = 4_096
 """Tokens that a model is asked for at most."""

@@ -13,7 +13,7 @@ from conspectus.langchain.reexports import (
     TriggerClause,
 )
 from conspectus.langchain.state import PreservedState
-from conspectus.notes.tools import Skills
+from conspectus.notes.skills import Skills
 
 __all__ = [
     "DEFAULT_SUMMARY_PROMPT",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.archive.passages import best_division
-from conspectus.notes.text import shared
+from conspectus.notes.cutting import common_limit
 from conspectus.recall.hits import Hit, label
 
 LEAST_CHARACTERS = 16  # of a message that are shown
@@ -135,7 +135,7 @@ class Packing:
         longest = MAX_TOKEN_LENGTH * self.tokens
         sizes = (self._count(hit.line(self._cited)[:longest]) + 1 for hit in hits)
         room = SHARED_ROOM * self.tokens - self._tokens_used
-        return max(shared(sizes, room), FAIR_TOKENS)
+        return max(common_limit(sizes, room), FAIR_TOKENS)
 
     def _size(self, hit: Hit) -> int:
         """Return the tokens by which a hit lengthens the text."""

@@ -1,0 +1,153 @@
+"""How the room of the notes is shared among their lines, and how much of them fills it.
+
+A room is counted in tokens, and how many tokens a text takes is known only once it is written. So
+`fill_room` writes it with ever better numbers of characters, which `allowances` shares among the
+lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import NamedTuple
+
+from conspectus.notes.data import Line
+from conspectus.notes.protection import LAST_LEVELS, ShorteningStep, shortening_steps
+from conspectus.notes.weights import steps_by_weight
+
+USERS_SHARE = 0.5
+"""The share of the room that the user's words may take if other lines need the remaining room."""
+
+AIMED_SHARE = 0.96
+"""The share of its room that a text is to fill if something is cut."""
+
+SUFFICIENT_SHARE = 0.93
+"""The share of its room that is enough."""
+
+MOST_ATTEMPTS = 8
+"""How often a text is written to find its length."""
+
+MOST_DENSITY = 4.0
+"""The most characters that are expected for a token. Lines without more than this for each token
+of the room are first tried whole."""
+
+CODE_DENSITY = 2.5
+"""Characters for a token of code. This is expected as long as nothing was measured."""
+
+LEAST_DENSITY = 0.3
+"""The fewest characters that are expected for a token."""
+
+
+class Attempt(NamedTuple):
+    """A text that was written with a number of characters of lines.
+
+    Attributes:
+        text: the text.
+        tokens: its size.
+        allowances: the characters of each line; empty if all of them stand whole.
+    """
+
+    text: str
+    tokens: int
+    allowances: list[float]
+
+
+class Filled(NamedTuple):
+    """The longest text that was found to fit, and its characters of lines for each token."""
+
+    attempt: Attempt
+    density: float
+
+
+def fill_room(
+    room: int,
+    write: Callable[[float], Attempt],
+    *,
+    size: float,
+    tokens_around: int,
+    density: float,
+) -> Filled | None:
+    """Return a text that fills a room as well as a few attempts can; None if none fits.
+
+    Args:
+        room: the most tokens of the text.
+        write: writes a text with so many characters of lines.
+        size: characters of all lines if nothing is cut.
+        tokens_around: tokens of what stands around the lines.
+        density: characters of lines for each token in the last text; 0 if there was none.
+    """
+    measured = min(max(density or CODE_DENSITY, LEAST_DENSITY), MOST_DENSITY)
+    characters = size
+    if size > MOST_DENSITY * room:
+        characters = min(size, max(measured * (AIMED_SHARE * room - tokens_around), 0.0))
+    fits = 0.0
+    exceeds = inf
+    best: Filled | None = None
+    for _ in range(MOST_ATTEMPTS):
+        attempt = write(characters)
+        measured = characters / max(attempt.tokens - tokens_around, 1)
+        if attempt.tokens <= room:
+            best = Filled(attempt, round(measured, 2))
+            fits = characters
+            if characters == size or attempt.tokens >= SUFFICIENT_SHARE * room:
+                break
+        else:
+            exceeds = characters
+        if exceeds - fits < MOST_DENSITY:
+            break
+        characters = min(size, measured * (AIMED_SHARE * room - tokens_around))
+        if not fits < characters < exceeds:
+            characters = (fits + min(exceeds, size)) / 2
+    return best
+
+
+def allowances(lines: Sequence[Line], characters: float) -> list[float]:
+    """Return the characters that each line may take, so that all take `characters`.
+
+    A line that is only counted gets 0. The user's words take their share, the other lines what is
+    left, and the words what these leave.
+    """
+    allowed = [float(line.size) for line in lines]
+    said = {
+        position: line
+        for position, line in enumerate(lines)
+        if line.kind == "said" and not line.is_tally
+    }
+    others = [
+        (position, line)
+        for position, line in enumerate(lines)
+        if line.kind != "said" and not line.is_tally
+    ]
+    others.reverse()
+    size_said = sum(line.size for line in said.values())
+    size_others = sum(line.size for _, line in others)
+    users_room = min(size_said, max(characters * USERS_SHARE, characters - size_others))
+    free = characters - users_room - size_others
+    if free < 0:
+        free = _give_way(allowed, steps_by_weight(others), free)
+    free = users_room + free - size_said
+    if free < 0:
+        _give_way(allowed, shortening_steps(said), free)
+    return allowed
+
+
+def _give_way(allowed: list[float], steps: Sequence[ShorteningStep], free: float) -> float:
+    """Take steps while `free`, which is negative, is below 0; return what is free at the end.
+
+    What the last step freed too much goes back to the last lines that gave way.
+    """
+    whole = [*allowed]
+    taken: list[ShorteningStep] = []
+    for step in steps:
+        if free >= 0:
+            break
+        free += allowed[step.position] - step.characters
+        allowed[step.position] = step.characters
+        taken.append(step)
+    for position, _ in reversed(taken):
+        # A line that was left out comes back only if it then says something.
+        if free > 0 and (allowed[position] or free >= LAST_LEVELS[0]):
+            given_back = min(free, whole[position] - allowed[position])
+            allowed[position] += given_back
+            free -= given_back
+    return max(free, 0.0)
