@@ -1,4 +1,4 @@
-"""Compaction in LangChain's agents: the summarising middleware, and the guard of requests."""
+"""Compaction in LangChain's agents: the middleware that summarises, and the guard of requests."""
 
 from conspectus.engine.hooks import SummarizationEvent
 from conspectus.langchain.guard import ContextGuard

@@ -121,7 +121,7 @@ class AgentStep:
 
     @cached_property
     def _tenant(self) -> str:
-        """The tenant: as configured, else the authenticated user, else the local one."""
+        """The tenant: the one in the settings, else the authenticated user, else the local one."""
         tenant = self.setup.settings.tenant
         if tenant is None:
             user = getattr(getattr(self.runtime, "server_info", None), "user", None)
@@ -131,7 +131,7 @@ class AgentStep:
 
     @property
     def newest_user_message(self) -> Message | None:
-        """The user's newest message as it is now, whose key names the turn under way."""
+        """The user's newest message. Its key is the name of the current turn."""
         index = newest_user_message(self.messages)
         return None if index is None else read_messages([self.messages[index]])[0]
 
@@ -162,7 +162,7 @@ class AgentStep:
         """Return the sizes of the view, or of a request."""
         cache = self.cache
         sizes = cache.sizes(measured, messages, *counts)
-        self.setup.sessions.put(self._session, cache)  # it is measured again, as it has grown
+        self.setup.sessions.put(self._session, cache)  # puts it again, because its size has changed
         return sizes
 
     # Compacting
@@ -206,15 +206,15 @@ class AgentStep:
         )
 
     def _remember_failure(self) -> None:
-        """Take the latest failure from the state, for a process that does not know of one."""
+        """Take the latest failure from the state, if this process knows of none."""
         memory = self.setup.engine.memories.of(self.scope)
         if memory.latest_failure is None:
             memory.latest_failure = FailedSummary.from_json(self.held.failed)
 
     def history_for_one_request(self, window: Window, ratio: float) -> HistoryContext | None:
-        """Return the history of one request, which commits nothing and asks nobody.
+        """Return a history for one request alone. It commits nothing and asks nobody.
 
-        None if failures are not to be bridged, or if a person approves each summary.
+        None if `on_failure` is not `"degrade"`, or if a person approves each summary.
         """
         engine = self.setup.engine
         if engine.settings.on_failure != "degrade" or engine.preview is not None:
@@ -335,7 +335,7 @@ class AgentStep:
     async def view_with_changes(
         self, sent: Sequence[BaseMessage]
     ) -> tuple[AgentStep, Sequence[BaseMessage]]:
-        """Return the view with other middleware's changes, and the step with the record it is by.
+        """Return the view with other middleware's changes, and the step with its record.
 
         If the records cannot be read, return `sent` as it is. `ContextGuard` then makes it fit.
 

@@ -1,4 +1,4 @@
-"""`SummarizationMiddleware`, which takes the place of LangChain's and loses nothing."""
+"""`SummarizationMiddleware`: replaces LangChain's middleware of this name, and loses nothing."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter
 
 NAMES = tuple(field.name for field in fields(SummarizationSettings) if field.name != "name")
-"""Settings that are attributes; `name` is one of LangChain's own."""
+"""Settings that are attributes. The attribute `name` is LangChain's."""
 
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
-"""Settings that agents and their states depend on."""
+"""Settings that cannot change later, because agents and their states depend on them."""
 
 CALLER = 4  # frames from a warning of `_build` to the line that makes the middleware
 
 GUARDED = ContextVar("conspectus-guarded", default=False)
-"""Whether a guard has measured the request already, further out."""
+"""Whether a guard further out has measured the request already."""
 
 GUARD_IS_FIRST = (
     "ContextGuard stands before SummarizationMiddleware and measures requests that are changed "
@@ -74,7 +74,7 @@ GUARD_IS_FIRST = (
 
 
 class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, ResponseT]):
-    """A middleware around each call of the model, the same with and without an event loop."""
+    """A middleware around each call of the model, with and without an event loop."""
 
     state_schema = CompactionState
     transformers = (InternalCallTransformer,)
@@ -89,7 +89,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
         return self._name
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
-        """Call the model with what this middleware makes of its request."""
+        """Call the model with the request as this middleware changes it."""
         return run(self._call_model(request, lambda sent: call_either_way(lambda: handler(sent))))
 
     async def awrap_model_call(
@@ -153,7 +153,7 @@ class SummarizationMiddleware(
         self._build(settings, deprecated_kwargs)
 
     def _build(self, settings: SummarizationSettings, old: Mapping[str, Any]) -> None:
-        """Check the settings, make what they stand for, and warn of those without effect.
+        """Check the settings, build what they describe, and warn of settings without effect.
 
         `old` are arguments under LangChain's old names.
         """
@@ -176,7 +176,7 @@ class SummarizationMiddleware(
             warnings.warn(caveat, UserWarning, stacklevel=CALLER)
 
     def _make_unshared(self, settings: SummarizationSettings) -> None:
-        """Make what no copy has: the archive of an address, and the tools."""
+        """Make what copies do not share: the archive of an address, and the tools."""
         self._address = settings.archive
         self._made = Setup(settings, self._location)
         self._has_changed = False
@@ -206,7 +206,7 @@ class SummarizationMiddleware(
 
     @property
     def _setup(self) -> Setup:
-        """What the settings make as they are now."""
+        """The setup for the settings as they are now."""
         if not self._has_changed:
             return self._made
         built = self._made.settings
@@ -226,7 +226,7 @@ class SummarizationMiddleware(
         return setup
 
     def _settings(self) -> SummarizationSettings:
-        """Return the settings as the attributes say them."""
+        """Return the settings, read from the attributes."""
         return SummarizationSettings(**{name: vars(self)[name] for name in NAMES})
 
     @property
@@ -245,7 +245,7 @@ class SummarizationMiddleware(
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copy = type(self).__new__(type(self))
         memo[id(self)] = copy
-        # The archive stays with the one that opened it.
+        # The copy shares the archive; the middleware that opened it closes it.
         shared = [part for part in (self.archive, self.telemetry) if part is not None]
         memo.update((id(part), part) for part in shared)
         copy.__setstate__(deepcopy({**self.__getstate__(), "archive": self.archive}, memo))
@@ -269,7 +269,7 @@ class SummarizationMiddleware(
     async def _plan_with_additions(
         self, step: AgentStep, requested: RequestedCompaction | None
     ) -> Update | None:
-        """Plan a step; add what was recalled for the turn, and copies for readers of files."""
+        """Plan a step; add originals recalled for the turn, and copies for readers of files."""
         step, update = await plan_step(step, requested)
         additions = await self._write_copies(step)
         if self.recall == "auto" and requested is None:
@@ -345,7 +345,7 @@ class SummarizationMiddleware(
         """Return a request that shows the view, and the step with the record it is made by."""
         if step.held.head_id:  # a run may begin here, in another process
             name_messages(step.messages)
-        # `before_model` has not seen what the state was before this call of the model.
+        # The state may have changed after `before_model`.
         step = await step.bring_archive_along(turn=False)
         messages: Sequence[BaseMessage] = request.messages
         if step.preserve and step.held.head_id:
@@ -357,7 +357,7 @@ class SummarizationMiddleware(
         return step, request
 
     def _location(self, scope: Scope) -> str:
-        """Return the location of originals in a clip, where no archive has them."""
+        """Return what a clip says of the place of its original, if no archive has it."""
         return KEPT
 
     def _is_quiet(self, step: AgentStep) -> bool:
@@ -365,5 +365,5 @@ class SummarizationMiddleware(
         return is_quiet(step)
 
     async def _write_copies(self, step: AgentStep) -> dict[str, Any]:
-        """Write what the record in force asks for; return an update of the state."""
+        """Write copies of originals that a subclass offers; return an update of the state."""
         return {}

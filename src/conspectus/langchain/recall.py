@@ -1,8 +1,8 @@
-"""Show an agent archived originals again: unasked at each turn, and by a tool.
+"""Show an agent archived originals again: at each turn without being asked, and by a tool.
 
-What a turn is shown is chosen before its first call of the model and kept in the state, so that
-each call of the turn is sent the same bytes, in whatever process. Failures of a tool are answers
-that the model can act on; they fail no step.
+The originals of a turn are chosen before its first call of the model, and stored in the state. So
+each call of the turn is sent the same bytes, in any process. A failure of a tool is an answer that
+the model can act on; it does not fail the step.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
 async def recalled_for_turn(step: AgentStep) -> Update:
-    """Return the update of a turn that begins: the originals that it is shown again."""
+    """Choose the originals that a turn is shown again; return them as an update of the state."""
     recalled = Recalled.read(step.state)
     question = step.newest_user_message
     setup = step.setup
@@ -109,7 +109,7 @@ async def with_recalled_for_turn(
 
 
 async def _within_reach(recalled: Recalled, step: AgentStep) -> bool:
-    """Return whether all that was chosen is still of this branch; an edit may have left it."""
+    """Return whether all chosen originals are still of this branch; an edit may have left it."""
     return not recalled.keys or (await step.view()).keys.issuperset(recalled.keys)
 
 

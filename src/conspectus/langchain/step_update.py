@@ -54,7 +54,7 @@ def is_quiet(step: AgentStep) -> bool:
         return False
     if state.get(RequestedCompaction.CHANNEL) or state.get(FORKED):
         return False
-    # Messages that left the view may have to be shown again, or written to files.
+    # Evicted messages may have to be shown again, or written to files.
     shows_evicted = step.preserve or setup.recall_tokens
     if step.held.head_id and (shows_evicted or step.held.pending):
         return False
@@ -153,9 +153,9 @@ async def _without_resent(step: AgentStep) -> AgentStep:
 
 
 def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
-    """Measure the view of a step, as the trigger counts and, if there is a window, as that does.
+    """Measure the view of a step: for the trigger and, if there is one, for the window.
 
-    Where the state is not preserved, new messages get ids.
+    New messages get ids, unless the state keeps all messages.
     """
     setup = step.setup
     held = step.held
@@ -163,16 +163,16 @@ def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
     meter = setup.engine.meter
     window = setup.window_for(step.state)
     columns = list(counting.columns)
-    # A second column: the tokens of each message as the model counts them. They are needed where
-    # there is a window to exceed.
+    # A second column has the tokens of each message as the model counts them. It is needed only if
+    # there is a window.
     is_metered = window is not None and not meter.exact
     if is_metered:
         columns.append(meter.message)
     sizes = step.sizes("view", view, *columns)
     if not step.preserve and sizes.first_new < len(step.messages):
         name_messages(step.messages[sizes.first_new :], step.messages)
-    # Reports of models are of this history from here on. Nobody knows which answers came after the
-    # summary of another library.
+    # Reports of usage from here onwards are about this view. If it begins with the summary of
+    # another library, nobody knows which answers came after that.
     is_foreign = not held.head_id and bool(view) and is_summary_message(view[0])
     reports_from = len(view) if is_foreign else held.messages_after
     trigger_size = Size(counting.trigger_size(sizes, reports_from), len(view))
@@ -180,7 +180,7 @@ def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
     ratio = 1.0
     exceeds_window = False
     if window is not None:
-        # The turn may be shown originals again.
+        # Leave room for recalled originals.
         recalled = setup.recall_budget(step.state, setup.recall_tokens)
         window = replace(window, reserved=window.reserved + recalled)
         if is_metered:
@@ -203,15 +203,15 @@ def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredStep:
-    """A history at one step: its sizes, and what they ask for."""
+    """A history at one step: its sizes, and whether they make a compaction due."""
 
     step: AgentStep
     view: list[BaseMessage]
     window: Window | None
     sizes: HistorySizes
-    reports_from: int  # the first message of which reports of models count
+    reports_from: int  # the first message whose reported usage counts
     trigger_size: Size
-    ratio: float  # of what models count to what is estimated
+    ratio: float  # of the tokens that models count to the estimate
     exceeds_window: bool
 
     def history(self) -> HistoryContext:
@@ -222,7 +222,7 @@ class MeasuredStep:
         return replace(history, reached=self._reached, **sizes)
 
     def prepare(self) -> None:
-        """Prepare the next notes in the background, once the trigger is near."""
+        """Prepare the next notes in the background, if the trigger is near."""
         preparations = self.step.setup.engine.preparations
         if preparations is None:
             return
@@ -253,11 +253,11 @@ class MeasuredStep:
         limit = None if self.window is None else self.window.limit
         if policy.fired(self.trigger_size, limit) is None:
             return False
-        # Only now, as the size that was reached may have to be counted.
+        # Checked last, because the reached size may have to be counted.
         return policy.fired(self.trigger_size, limit, self._reached) is not None
 
     def _is_planned_in_vain(self) -> bool:
-        """Tell whether a plan for nearly this history changed nothing."""
+        """Tell whether a plan for nearly the same history has changed nothing."""
         vain = self.step.cache.vain_plan
         if (vain.head_id, vain.exceeded_window) != (self.step.held.head_id, self.exceeds_window):
             return False
@@ -267,8 +267,8 @@ class MeasuredStep:
     def _reached(self) -> Size | None:
         """The size that the latest compaction reached, as the trigger counts.
 
-        The first answer after it may say more than was counted; or less, where the counter reads
-        its usage.
+        The first answer after the compaction may report more than was counted, or less if the
+        caller's counter reads reported usage.
         """
         reached = self.step.held.size_after
         if reached is None:

@@ -24,7 +24,7 @@ from conspectus.short_term.step import Invocation
 
 RUNNING = "running_summary"  # key in `context` of a node's state
 SHARED = tuple(field.name for field in fields(ShortTermSettings))
-"""Settings of a node that are attributes, and count from its next call on."""
+"""Settings of a node that are attributes. A change takes effect at the next call."""
 
 
 @function_takes(SummarizationCall)
@@ -74,7 +74,7 @@ async def asummarize_messages(call: SummarizationCall) -> SummarizationResult:
 async def _summarized(
     call: SummarizationCall, config: RunnableConfig, *, in_state: bool = False
 ) -> SummarizationResult:
-    """Do what is due; `in_state` gives ids to messages that show the summary."""
+    """Summarise if it is due; with `in_state`, messages that show the summary get ids."""
     thread = call.thread_id or (config.get("configurable") or {}).get("thread_id")
     invocation = Invocation(call, thread)
     if call.archive == "memory:":
@@ -174,7 +174,7 @@ def _values_of(state: Any) -> Mapping[str, Any]:
     """Return the values of a graph's state, by name; raise `InputError` for another form."""
     if isinstance(state, Mapping):
         return state
-    if is_dataclass(state):  # which may have slots
+    if is_dataclass(state):  # it may have slots, and so no `__dict__`
         return {field.name: getattr(state, field.name) for field in fields(state)}
     if isinstance(state, BaseModel):
         return vars(state)
