@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("compact", epilog=EXIT_CODES)(compact.compact)
-# A query may begin with a dash, as what an agent looks for often does.
+# A query may begin with a dash: agents often look for options of commands.
 DASHES = {"ignore_unknown_options": True}
 app.command("recall", epilog=EXIT_CODES, context_settings=DASHES)(archive.recall)
 app.command("tokens", epilog=EXIT_CODES)(tokens.tokens)

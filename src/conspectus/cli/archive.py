@@ -103,7 +103,7 @@ def list_threads(
 
 
 def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
-    """Return what is kept of one history; dates are when the archive took the originals."""
+    """Describe one archived history. Its dates say when the archive got the originals."""
     chain = kept.chain(scope)
     keys = kept.keys_in_reach(scope, chain)
     return {
@@ -118,7 +118,7 @@ def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
 
 
 def _date(kept: Archive, scope: Scope, keys: Sequence[str]) -> str | None:
-    """Return when the archive took an original, to the minute; of a damaged one None."""
+    """Return when the archive got an original, to the minute; None if it is damaged."""
     originals = kept.find(scope, keys).values()
     dates = (original.archived_at[:16].replace("T", " ") for original in originals)
     return next(filter(None, dates), None)

@@ -48,7 +48,7 @@ ROLES = help_of(
 )
 RESULT_FIELDS = """outcome reason cause tokens_before tokens_after budget evicted kept clipped
     dropped summary record_id archived""".split()
-"""Parts of a result that stand in its JSON as they are."""
+"""Fields of a result that its JSON has, too."""
 
 COST = ("calls", "input_tokens", "output_tokens")
 COLOURS = {"compacted": "green", "kept": "cyan"}
@@ -96,7 +96,7 @@ def compact(
     kept_size = options.size(keep, "--keep") if keep else None
     address = None if no_archive else options.archive_of(archive)
     output.check_output(out, Path(file), None if address is None else options.file_of(address))
-    logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
+    logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report has it all
     catching = warnings.catch_warnings(record=True, action="always")
     with output.working("Compacting …"), catching as caught:
         history = read_history(file)
@@ -129,7 +129,8 @@ def compact(
     notes = [*dict.fromkeys(texts), *mended.notes, *history.remarks]
     if focus is not None and names_embedded(model):
         notes.append("the embedded summariser takes no notice of --focus; give a --model")
-    # A result that continues the thread has a record before its own, or the thread's is in force.
+    # If the result continues the thread, its record has a parent, or the thread's record is in
+    # force.
     continues_thread = result.record.parent if result.record is not None else result.head_id
     if not is_new and not continues_thread:
         notes.append(
@@ -162,13 +163,13 @@ def compact(
 
 
 def _roles_for(model: str | None, setting: str) -> str:
-    """Return `alternate_roles`: a file's model of an unknown tokenizer still tells by its name."""
+    """Return `alternate_roles`: "on" if the name of the model decides so."""
     by_name = joins_by_setting(cast("AlternateRoles", setting), model or "")
     return "on" if by_name else setting
 
 
 def _why_kept(tokens: int, window: int | None, triggers: Sequence[str]) -> str:
-    """Say how a history can be compacted that is still below its trigger."""
+    """Say how to compact a history that is below its trigger."""
     threshold = "170,000 tokens" if window is None else f"85% of the window, {window:,} tokens"
     smaller = f", or --window {tokens // 1000 * 1000}" if tokens > 999 else ""
     return (
@@ -196,7 +197,7 @@ def _code_of(result: CompactionResult) -> int:
 
 
 def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
-    """Print the report; the reason only if no error message says it."""
+    """Print the report. The reason is left out if an error message has it."""
     line = partial(output.say, err=err)
     outcome = data["outcome"]
     reason = f": {data['reason']}" if why else ""
@@ -221,13 +222,13 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
 
 
 def _print_sizes(data: Mapping[str, Any], line: Callable[..., None]) -> None:
-    """Print the messages and tokens before and after, and what has left."""
+    """Print the messages and tokens before and after, and how many were evicted."""
     dropped = data["dropped"]
     before = data["messages_before"]
     if dropped:
         counts = f"{before:,} messages, of which {dropped:,} were evicted before"
         line(f"file   {counts}; a summary has their place")
-        before += 1 - dropped  # what was evicted before is one message, the summary
+        before += 1 - dropped  # the summary, one message, replaces those evicted before
     line(f"before {before:>9,} messages {data['tokens_before']:>11,} tokens")
     line(f"after  {data['messages_after']:>9,} messages {data['tokens_after']:>11,} tokens")
     if data["budget"] is not None:

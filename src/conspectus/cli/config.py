@@ -68,8 +68,8 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         if not has_settings:
             fix = f"write '{SECTION}:' on a line of its own, and its keys below"
             raise ConfigError((f"{file}: there is no section '{SECTION}'; {fix}",))
-        # Another section's program learns the windows of its models; else that of the model that
-        # answers counts, and where none is named, of the one that writes.
+        # The program of another section learns the windows of its models. Otherwise the window is
+        # that of the model that answers; if none is named, that of the model that writes.
         name = config.model_name or config.source.default_model or ""
         limit = window or (config.window if notes_on_sections else window_for(config, name))
         on_models = _notes_on_models(config)
@@ -101,12 +101,12 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
 
 
 def _notes_on_models(config: SummarizationConfig) -> list[str]:
-    """Say what stands in the way of the models that a configuration writes with.
+    """Say why models of a configuration may fail to write.
 
-    Without `models`, a name is one of a registry in Python, which this command does not see.
+    Without `models`, a name belongs to a registry in Python, which this command does not see.
 
     Raises:
-        ConfigError: a name has no entry in `models`, or an entry a variable that is not set.
+        ConfigError: a name has no entry in `models`, or an entry names a variable that is not set.
     """
     source = config.source
     notes: list[str] = []

@@ -16,8 +16,8 @@ from conspectus.model import windows
 from conspectus.tokens import KNOWN, MAY_BE_HIGH, MAY_BE_LOW, TokenMeter
 from conspectus.transcripts import HistoryFile, mend, read_history
 
-LARGEST = 5  # messages that are listed by themselves
-START = 60  # characters that are shown of each
+LARGEST = 5  # the largest messages, which are listed one by one
+START = 60  # characters of each that are shown
 MODEL = "The model that reads the history, such as gpt-4o. Default: the model that FILE names."
 COUNTER = "The vocabulary of the model: tiktoken:o200k_base, or tokenizers:FILE."
 UNKNOWN = (
