@@ -54,11 +54,12 @@ class ConspectusError(Exception):
 
     Attributes:
         failure: what has failed in a compaction that ends with it, as its event names it.
-        attempts: what that compaction had spent and tried before; None elsewhere.
+        cost: the `Cost` of the summaries that were not used; set only by a compaction, and by a
+            summariser that has called a model.
     """
 
     failure = "summary"
-    attempts: object = None
+    cost: object
 
 
 class PolicyError(ConspectusError, ValueError):
@@ -108,12 +109,10 @@ class SummaryError(ConspectusError):
         transient: whether the same request may succeed later: a rate limit, a timeout, a server
             that is down.
         retry_after: seconds that the provider asks to wait; None if it names none.
-        cost: the `Cost` of the failed attempt; set only if a model was called.
     """
 
     transient: bool = False
     retry_after: float | None = None
-    cost: object
 
 
 class SummaryRejected(SummaryError):
@@ -149,13 +148,7 @@ class ArchiveUnconfirmed(ArchiveError):
 
 
 class ArchiveOvertaken(ArchiveError):
-    """Another worker has put its own record in force in the meantime; call again.
-
-    Attributes:
-        cost: the `Cost` of the summary that was not used; set only by a compaction.
-    """
-
-    cost: object
+    """Another worker has put its own record in force in the meantime; call again."""
 
 
 class RedactionError(ConspectusError):

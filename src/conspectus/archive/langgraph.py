@@ -111,7 +111,7 @@ class LangGraphStore(KeyValueStore):
         for kind, values in items.items():
             self._put(_namespace(scope, kind), {item.key: item.body for item in values})
         if head_id is None:
-            return current_head_id
+            return self.head_id(scope) or ""
         self._put(_namespace(scope, "head"), {"head": packed(head_id)})
         return self.head_id(scope) or ""
 

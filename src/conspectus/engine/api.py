@@ -16,7 +16,7 @@ from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, run, run_in_worker
 from conspectus.core.planner import window_or_trigger
 from conspectus.core.policy import check_text
-from conspectus.engine.background import begin_preparation
+from conspectus.engine.background import prepare_messages
 from conspectus.engine.building import meter_of, model_of, window_of
 from conspectus.engine.cached_request import request_template
 from conspectus.engine.closing import Closing
@@ -269,7 +269,7 @@ class Compactor(Attributes, Closing):
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
         entries = read_messages(list(as_messages(messages)))
-        return begin_preparation(HistoryContext(self._engine, scope, self._window), entries)
+        return prepare_messages(HistoryContext(self._engine, scope, self._window), entries)
 
     def recall(
         self,

@@ -22,7 +22,7 @@ class SummaryDeclined(SummaryError):
     """A person has declined the summary. The caller gets a result, not this error."""
 
 
-async def ask_for_approval(written: WrittenDraft, leaving: Leaving) -> Draft:
+async def ask_for_approval(leaving: Leaving, written: WrittenDraft) -> Draft:
     """Return the draft as a person approved it; as it is where no preview is set.
 
     The person is asked again until the text fits, in the caller's context, so that `interrupt()`

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -17,9 +17,8 @@ from conspectus.core.bisection import highest_that_fits
 from conspectus.core.items import Size
 from conspectus.core.plan_types import Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.planner import BELOW, STUCK, PastSizes, PlanOptions, divide_size, make_plan
-from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
-from conspectus.core.records import Chain, Cost, Draft
-from conspectus.engine.attempts import attempts_of
+from conspectus.core.policy import has_grown, keep_tokens, size_has_grown
+from conspectus.core.records import Chain, Draft
 from conspectus.engine.engine import Engine
 from conspectus.engine.history import PREPARE_FROM
 from conspectus.engine.history_store import PREPARATION_FAILED, SUMMARY_FAILED
@@ -52,15 +51,13 @@ class CompactionRequest:
 
     force: bool = False  # compact although nothing asks for it
     focus: str = ""  # the subject to keep above all, in plain words
-    spent: Cost = field(default_factory=Cost)  # by the tries before this one
-    chain_before: Chain | None = None  # the records of the history at the first try; None in it
+    chain_before: Chain | None = None  # the records at the first try; None if this is the first
     overtaken: ArchiveOvertaken | None = None  # why there is another try
 
     def for_retry(self, view: View, error: ArchiveOvertaken) -> CompactionRequest:
         """Return the request after another worker was first with the history of a view."""
         chain_before = view.chain if self.chain_before is None else self.chain_before
-        spent = self.spent + attempts_of(error).spent
-        return replace(self, spent=spent, chain_before=chain_before, overtaken=error)
+        return replace(self, chain_before=chain_before, overtaken=error)
 
     def unless_done(self, view: View) -> CompactionRequest:
         """Return the request without `force` if another worker has compacted the history since."""
@@ -150,7 +147,7 @@ def plan_for(
             clip=engine.clip_pointer is not None,
             clip_users=history.store.keeps_originals,
             floor=engine.empty_summary_tokens + _least_text(engine),
-            never_larger=[*engine.summarizers] == [EMBEDDED],
+            never_larger=engine.writes_without_model,
             growth=growth_until_used,
         ),
     )

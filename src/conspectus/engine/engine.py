@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from conspectus._turns import others_may_compute
 from conspectus.archive import Archive, Scope
-from conspectus.core.policy import SLACK, Policy
+from conspectus.core.policy import EMBEDDED, SLACK, Policy
 from conspectus.engine.building import open_archive, predicate, summarizers_of
 from conspectus.engine.hooks import BeforeSummarization, Preview
 from conspectus.engine.memory import Memories
@@ -80,6 +80,11 @@ class Engine:
     preparations: Preparations | None = None
     joins_by_setting: bool | None = None
     """Whether messages of the user in a row are joined in views; None if the history decides."""
+
+    @property
+    def writes_without_model(self) -> bool:
+        """Whether the embedded summariser is the only one."""
+        return [*self.summarizers] == [EMBEDDED]
 
     @classmethod
     def build(cls, settings: Settings, policy: Policy, meter: TokenMeter) -> Self:

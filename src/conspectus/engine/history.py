@@ -113,7 +113,6 @@ class HistoryContext:
     """The correction of the estimate by reports of usage, if the caller knows it."""
     is_continuation: bool = False
     """The caller knows that the history goes on from the record in force, wherever it begins."""
-    draft_only: bool = False  # drafts are made in the background, and nothing is put in force
 
     @property
     def budget(self) -> int | None:

@@ -150,12 +150,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
     assert isinstance(plan, Compact), "a history that is kept loses nothing"
     engine = view.history.engine
     evicted = set(plan.evicted_places)
-    replaces_summaries = plan.makes_summary
-    leaving_items = tuple(
-        item
-        for place, item in enumerate(view.items)
-        if place in evicted or (replaces_summaries and item.foreign)
-    )
+    leaving_items = tuple(view.items[place] for place in places_that_leave(view, plan))
     to_clip = [view.items[clip.place] for clip in plan.clips]
     originals = await _originals_of(view, [*leaving_items, *to_clip])
     # What stays in view is shown as it was, so clips are made before secrets are taken out.
@@ -196,6 +191,19 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         redacted=texts.counts,
         sizes=_sizes_of_summary(view, plan, remaining),
     )
+
+
+def places_that_leave(view: View, plan: Compact) -> list[int]:
+    """Return the places of the evicted messages, and of summaries that the new one replaces.
+
+    Of summaries these are the ones of other libraries: the summary in force is no message.
+    """
+    evicted = set(plan.evicted_places)
+    return [
+        place
+        for place, item in enumerate(view.items)
+        if place in evicted or (plan.makes_summary and item.foreign)
+    ]
 
 
 def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:

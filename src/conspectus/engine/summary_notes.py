@@ -158,10 +158,8 @@ def _users_message_in_view(leaving: Leaving) -> list[str]:
 
 
 def rejection(draft: Draft, reasons: Sequence[str]) -> SummaryRejected:
-    """Return the error of a text that cannot be used, with the cost of the text."""
-    error = SummaryRejected(f"the summary by {draft.by} was rejected: {'; '.join(reasons)}")
-    error.cost = draft.cost
-    return error
+    """Return the error of a text that cannot be used."""
+    return SummaryRejected(f"the summary by {draft.by} was rejected: {'; '.join(reasons)}")
 
 
 def rejection_reasons(

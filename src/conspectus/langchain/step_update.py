@@ -16,7 +16,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size, Window
-from conspectus.engine.background import begin_preparation
+from conspectus.engine.background import prepare_messages
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.result import CompactionResult
@@ -231,9 +231,7 @@ class MeasuredStep:
         if not history.nears_trigger(self.trigger_size):
             return
         if preparations.may_begin(history.scope, head_id, self.trigger_size):
-            begin_preparation(
-                history, read_messages(self.step.messages), head_id, self.trigger_size
-            )
+            prepare_messages(history, read_messages(self.step.messages), head_id, self.trigger_size)
 
     def is_due(self, *, forced: bool) -> bool:
         """Return whether to read and plan the history; `forced` if a compaction was requested."""
