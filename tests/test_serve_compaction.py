@@ -12,8 +12,8 @@ import pytest
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus_serve.held import Held, HeldHistories
-from conspectus_serve.reading import RequestReader
+from conspectus_serve.held import HeldHistories, HeldHistory
+from conspectus_serve.request_reader import RequestReader
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from serve_support import (
     METER,
@@ -107,12 +107,12 @@ def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
 
 def test_a_long_line_of_responses_is_held_whole():
     with Archive.open("memory:") as archive:
-        held = Held("t")
+        held = HeldHistory("t")
         for number in range(150):
             HeldHistories(archive).keep("ann", held, f"r{number}", [number])
             names = [*held.names, f"r{number}"]
             held = HeldHistories(archive).find("ann", f"r{number}")
-            assert held == Held("t", names, list(range(number + 1)))
+            assert held == HeldHistory("t", names, list(range(number + 1)))
         assert HeldHistories(archive).find("bob", "r9") is None
 
 

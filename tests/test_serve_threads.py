@@ -15,10 +15,10 @@ from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.tokens import TokenMeter
 from conspectus_serve import threads
+from conspectus_serve.alignment import DroppedMessages
+from conspectus_serve.exchange_keeper import ExchangeKeeper
 from conspectus_serve.fingerprints import fingerprint_history
 from conspectus_serve.health import ArchiveHealth
-from conspectus_serve.joining import Dropped
-from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.originals import OriginalMessages
 from conspectus_serve.recall import RecallForRequests, search_originals
 from conspectus_serve.threads import ThreadIndex
@@ -214,7 +214,7 @@ def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_old
         for sent in (history, history[3:]):
             history_sent = fingerprint_history(sent, "chat", TokenMeter())
             restored = originals.restore(scope, "", history_sent, history_sent.fingerprints)
-            originals.remember(scope, restored.fingerprints, restored.messages, Dropped())
+            originals.remember(scope, restored.fingerprints, restored.messages, DroppedMessages())
             assert restored.messages == restored.shortened == sent
 
 

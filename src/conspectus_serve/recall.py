@@ -1,7 +1,7 @@
 """Recall archived originals in compacted requests.
 
-What is shown is chosen once for a question and a record, so that each request of a turn has the
-same bytes, and the provider's cache stays valid.
+The originals are chosen once for a question and a record. So each request of a turn has the same
+bytes, and the provider's cache stays valid.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus.serve")
 
-REMEMBERED_TURNS = 256  # whose recalled originals are remembered
+REMEMBERED_TURNS = 256  # turns whose recalled originals are remembered
 
 
 class RecallForRequests:
-    """Show models originals that the user's newest messages need.
+    """Shows models the originals that the user's newest messages need.
 
     Args:
-        most_tokens: that they may take in a request.
+        most_tokens: the most tokens of originals in a request.
     """
 
     def __init__(self, most_tokens: int) -> None:
@@ -53,12 +53,12 @@ class RecallForRequests:
 
         Args:
             view: the messages to send.
-            scope: the thread from which is recalled.
-            head: id of the record in force.
+            scope: the thread to recall from.
+            head: the id of the record in force.
             history: the whole history.
             meter: counts tokens.
-            free_tokens: of the window, that the view leaves; None if unknown.
-            search: does what `search_originals` does, after its first two arguments.
+            free_tokens: tokens of the window that the view leaves; None if unknown.
+            search: does what `search_originals` does; takes its arguments but the first two.
         """
         newest = _newest_user_messages(history)
         if not newest:
@@ -88,7 +88,7 @@ class RecallForRequests:
         return with_originals, tokens if was_added else 0
 
     def _key(self, scope: Scope, head_id: str, words: str, ids: Set[str]) -> tuple[Scope, str, str]:
-        """Return by what a choice is remembered: the record in force and the question."""
+        """Return the key of a choice: the record in force and the question."""
         question = "\n".join([*sorted(ids), words]).encode("utf-8", "replace")
         return scope, head_id, hashlib.sha256(question).hexdigest()
 
@@ -99,7 +99,7 @@ def _newest_user_messages(history: Sequence[Any]) -> Sequence[Any]:
     if last is None:
         return []
     first = last
-    while first and is_by_user(history[first - 1]):  # clients add messages of their own
+    while first and is_by_user(history[first - 1]):  # clients add their own messages
         first -= 1
     return history[first : last + 1]
 

@@ -1,4 +1,4 @@
-"""What the client is sent: the endpoint's own bytes, or an answer of the upstream."""
+"""The answer to the client: the endpoint's own bytes, or an answer of the upstream."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ EVENT_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"n
 
 
 class Reply:
-    """What the client is sent.
+    """The answer to a client.
 
     Attributes:
-        has_begun: status and headers were sent.
-        is_kept_alive: it is a stream that began with a keep-alive.
-        status: that was sent; 0 before.
-        failure: why the request has failed, in a word; empty if it has not.
+        has_begun: whether status and headers were sent.
+        is_kept_alive: whether it is a stream that began with a keep-alive.
+        status: the status that was sent; 0 before.
+        failure: why the request has failed, in one word; empty if it has not.
     """
 
     def __init__(self, send: Send) -> None:
@@ -31,9 +31,9 @@ class Reply:
     async def send(
         self, status: int, headers: RawHeaders, piece: bytes, *, is_last: bool = False
     ) -> None:
-        """Send a piece of the body; before the first one status and headers."""
+        """Send a piece of the body; before the first piece, send status and headers."""
         if not self.has_begun:
-            if not 200 <= status < 600:  # which no server can send
+            if not 200 <= status < 600:  # no server can send this status
                 raise HttpError(502, f"the upstream has answered with status {status}; try again")
             self.has_begun = True
             self.status = status
@@ -43,7 +43,7 @@ class Reply:
         await self._send(body)
 
     async def relay(self, answer: UpstreamAnswer, extra_headers: RawHeaders) -> None:
-        """Pass an answer on as it comes, and its end at once."""
+        """Pass an answer on while it arrives, and its end at once."""
         headers = to_client(answer.headers) + extra_headers
         end: list[bytes] = []
         try:

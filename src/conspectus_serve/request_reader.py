@@ -16,6 +16,7 @@ from conspectus.engine.folding import fold
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.truncated import LEAST_OVERLAP
 from conspectus.messages import read_messages
+from conspectus_serve.alignment import AlignedHistory, DroppedMessages
 from conspectus_serve.bodies import Bodies, ParsedBody
 from conspectus_serve.exchange import (
     NOT_UNDERSTOOD,
@@ -29,10 +30,9 @@ from conspectus_serve.fingerprints import (
     FingerprintedHistory,
     fingerprint_history,
 )
-from conspectus_serve.held import Held, without_trigger
-from conspectus_serve.joining import Dropped, Joined
+from conspectus_serve.held import HeldHistory, without_trigger
 from conspectus_serve.models import NO_WINDOW, EngineKey
-from conspectus_serve.originals import Restored
+from conspectus_serve.originals import RestoredHistory
 from conspectus_serve.protocols import RESPONSES, HttpError
 from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.threads import ThreadMatch, hint_of, scope_of
@@ -153,7 +153,7 @@ class RequestReader:
             is_rewritten=read.is_rewritten or bool(item_thread),
         )
 
-    def _find_held(self, tenant: str, response: str) -> Held | None:
+    def _find_held(self, tenant: str, response: str) -> HeldHistory | None:
         if not self._holds_histories:
             return None
         return self._held.find(tenant, response)
@@ -174,8 +174,8 @@ class RequestReader:
         hint = hint_of(request.headers, read.fields)
         match = self._find_thread(request, read, fingerprinted, hint)
         scope = scope_of(request.tenant, match.thread)
-        joined = self._join(read, scope, fingerprinted)
-        if read.thread and joined.continues:
+        aligned = self._align(read, scope, fingerprinted)
+        if read.thread and aligned.continues:
             match = replace(match, continues=True)
         # A thread that was left is where the originals are, until its compactions are copied.
         source = scope
@@ -183,16 +183,16 @@ class RequestReader:
         if match.left_thread:
             source = scope_of(request.tenant, match.left_thread)
             head_id = self._archive.head_id(source) or ""
-        restored = self._originals.restore(source, head_id, fingerprinted, joined.fingerprints)
+        restored = self._originals.restore(source, head_id, fingerprinted, aligned.fingerprints)
         withdrawal = None
         if not request.route.counts:
-            withdrawal = self._originals.withdrawal(scope, match.head_id, restored, joined)
+            withdrawal = self._originals.withdrawal(scope, match.head_id, restored, aligned)
         copied_from = None
         if match.left_thread:
             copied_from = self._record_to_copy(source, restored)
         conversation = Conversation(
             fingerprinted=fingerprinted,
-            sent=_with_results_known_again(read.history, joined.fingerprints, restored),
+            sent=_with_results_known_again(read.history, aligned.fingerprints, restored),
             match=match,
             scope=scope,
             is_named=bool(read.thread),
@@ -201,18 +201,18 @@ class RequestReader:
             originals=restored.messages,
             shortened=restored.shortened,
             fingerprints=restored.fingerprints,
-            dropped=joined.dropped,
+            dropped=aligned.dropped,
             withdrawal=withdrawal,
             measured=measured,
             is_due=(
                 bool(match.head_id)
                 or copied_from is not None
                 or read.asks_for_compaction
-                or not _is_quiet(read.history, measured, scope, joined.dropped)
+                or not _is_quiet(read.history, measured, scope, aligned.dropped)
             ),
         )
         if not request.route.counts:
-            missing = joined.suspected if joined.suspected.messages else joined.dropped
+            missing = aligned.suspected if aligned.suspected.messages else aligned.dropped
             self._originals.remember(
                 scope, conversation.fingerprints, conversation.originals, missing
             )
@@ -229,16 +229,18 @@ class RequestReader:
             return self._threads.find_named(request.tenant, read.thread, fingerprinted)
         return self._threads.find(request.tenant, fingerprinted, hint)
 
-    def _join(self, read: ReadRequest, scope: Scope, fingerprinted: FingerprintedHistory) -> Joined:
+    def _align(
+        self, read: ReadRequest, scope: Scope, fingerprinted: FingerprintedHistory
+    ) -> AlignedHistory:
         """Compare a history with what is remembered of its thread, unless a server has held it."""
         fingerprints = fingerprinted.fingerprints
         if read.asks_for_compaction or read.state:
-            return Joined(fingerprints)
+            return AlignedHistory(fingerprints)
         # A client that names its thread says that the history goes on from what was there.
         least_shared = 1 if read.thread else LEAST_OVERLAP
         return self._originals.join(scope, fingerprints, least_shared=least_shared)
 
-    def _record_to_copy(self, source: Scope, restored: Restored) -> tuple[Scope, str] | None:
+    def _record_to_copy(self, source: Scope, restored: RestoredHistory) -> tuple[Scope, str] | None:
         """Return the newest record of a thread that fits the history, which has left the thread."""
         entries = read_messages(restored.messages)
         chain = fold(self._archive.chain(source), entries).chain
@@ -285,7 +287,7 @@ def _is_reference(item: Any) -> bool:
 
 
 def _is_quiet(
-    history: Sequence[Any], measured: MeasuredHistory, scope: Scope, dropped: Dropped
+    history: Sequence[Any], measured: MeasuredHistory, scope: Scope, dropped: DroppedMessages
 ) -> bool:
     """Return whether nothing is due for a history, with what its client has dropped."""
     room = window_or_trigger(measured.engine.policy, measured.room)
@@ -294,7 +296,7 @@ def _is_quiet(
 
 
 def _with_results_known_again(
-    history: Sequence[Any], fingerprints: Sequence[Fingerprint], restored: Restored
+    history: Sequence[Any], fingerprints: Sequence[Fingerprint], restored: RestoredHistory
 ) -> Sequence[Any]:
     """Return a history with calls in the place of what is left of them.
 
