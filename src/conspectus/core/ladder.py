@@ -10,11 +10,10 @@ from typing import Literal, NamedTuple
 
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.exchanges import Exchanges, match_calls, must_stay
+from conspectus.core.growth import REARM
 from conspectus.core.items import Item
 from conspectus.core.plan_types import FORCED, Cause, Compact, Keep, PlannedClip
-from conspectus.core.policy import LARGEST_SUMMARY, REARM
-
-BOUNDLESS = 2**62  # Tokens of an unknown window
+from conspectus.core.summary_room import BOUNDLESS, LARGEST_SUMMARY, NO_ROOM, SummaryRoom
 
 FREE_AFTERWARDS = 0.4
 """The free share, two fifths: a compaction leaves so much of the budget, or of the size at which
@@ -36,7 +35,7 @@ MOST_FIXED_WITH_UNREAD = 1 / 2
 model has read. Where they take more, these results may leave: a summariser reads them instead."""
 
 NO_NEW_SUMMARY = 0
-"""`Compact.summary_tokens` of a plan that makes no summary: the one in view, if any, stays."""
+"""The target of a plan that makes no summary: the one in view, if any, stays."""
 
 BudgetRule = Literal["with_free_share", "with_room_to_grow", "whole_budget"]
 CutRule = Literal["where_keep_asks", "first_that_fits", "last"]
@@ -110,34 +109,36 @@ class Division(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryBounds:
-    """The tokens that a summary message may take, its frame included.
+    """What limits the target of a summary while the ladder lowers it. All sizes are tokens.
 
     Attributes:
-        longest: the most tokens that a summariser is asked for.
-        full: the size of which a rung asks for a part; 0 for `longest`.
-        floor: the fewest tokens of a useful summary.
-        says_something: the fewest tokens of a summary that has a text in its frame.
-        cap: the most tokens that a caller has allowed; None if the caller has set no size.
-        full_ratio_up_to: a summary may take half of the tokens that it replaces; up to this size,
+        room: how long the message of the summary may be. Its target is the largest one.
+        full: the size of which a rung asks for a part; 0 for the largest target.
+        floor: the size below which a summary is of little use.
+        says_something: the size from which a summary has a text in its frame.
+        full_ratio_up_to: a summary may take half of the tokens that it replaces. Up to this size,
             it may take all of them.
-        share_beside: the largest share that the summary takes of the budget that the kept messages
+        share_of_rest: the largest share that the summary takes of the budget that the kept messages
             leave.
-        never_larger: whether the summary must be smaller than the messages that it replaces, in
-            any case.
+        never_larger: whether the summary must always be smaller than the messages that it replaces.
     """
 
-    longest: int = 0
+    room: SummaryRoom = NO_ROOM
     full: int = 0
     floor: int = 1
     says_something: int = 0
-    cap: int | None = None
     full_ratio_up_to: int = LARGEST_SUMMARY
-    share_beside: float = 1
+    share_of_rest: float = 1
     never_larger: bool = False
 
     @property
+    def longest(self) -> int:
+        """The largest target."""
+        return self.room.target
+
+    @property
     def least(self) -> int:
-        """The fewest tokens of a useful summary; no more than `longest`."""
+        """The smallest target: `floor`, or the largest target if that is smaller."""
         return max(1, min(self.floor, self.longest))
 
 
@@ -403,7 +404,7 @@ class Ladder:
             largest = max(sizes.least, largest)
         largest = min(sizes.longest, largest)
         if staying < self.next_compaction_at < BOUNDLESS:
-            beside = int((self.next_compaction_at - staying) * sizes.share_beside)
+            beside = int((self.next_compaction_at - staying) * sizes.share_of_rest)
             largest = min(largest, max(sizes.least, beside))
         return largest
 
@@ -433,9 +434,8 @@ class Ladder:
             return plan
         if summary_tokens - lacking < self.summary.least:
             return Keep("a compaction would free too little", self.tokens)
-        return replace(
-            plan, summary_tokens=summary_tokens - lacking, at_most=plan.at_most - lacking
-        )
+        smaller = plan.summary.with_target(summary_tokens - lacking)
+        return replace(plan, summary=smaller, at_most=plan.at_most - lacking)
 
     def _budget_beside(self, budget: int, summary_tokens: int) -> int:
         """Return the tokens for messages beside a summary, or beside the one in view."""
@@ -487,7 +487,7 @@ class Ladder:
         if clips is None:
             return plan
         evicted, kept = self.divide(kept_again[0])
-        summary_tokens = plan.summary_tokens if evicted else NO_NEW_SUMMARY
+        summary_tokens = plan.summary.target if evicted else NO_NEW_SUMMARY
         if evicted and self.summary.never_larger:
             replaced = self.standing_tokens + sum(self.items[place].tokens for place in evicted)
             summary_tokens = min(summary_tokens, replaced)
@@ -503,7 +503,7 @@ class Ladder:
         """Return the newest evicted messages, up to a legal cut, that fit if they are clipped."""
         newest_first = self._by_cut_newest_first(set(plan.evicted_places) - self.exchanges.orphans)
         earliest = max(keeps_from, self.first_leaving)
-        if self.standing_tokens > plan.summary_tokens:
+        if self.standing_tokens > plan.summary.target:
             # A shorter summary than the one in force is only made if something leaves.
             earliest = max(keeps_from, self.first_leaving + 1)
         kept_again = 0  # how many of them
@@ -538,11 +538,10 @@ class Ladder:
             cause=self.cause,
             evicted_places=tuple(evicted),
             clips=clips,
-            summary_tokens=summary_tokens,
+            summary=self.summary.room.with_target(summary_tokens),
             tokens=self.tokens,
             at_most=kept_tokens - freed + (summary_tokens or self.standing_tokens),
             budget=self.budget_or_none,
-            summary_cap=self.summary.cap,
         )
 
     def smallest_plan(self, *, clip: bool) -> Compact:

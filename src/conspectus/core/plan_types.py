@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from conspectus.core.summary_room import SummaryRoom
+
 CauseKind = Literal["forced", "window", "trigger", "gathered"]
 
 
@@ -49,17 +51,13 @@ class Compact:
     # them; empty if clips are enough
     evicted_places: tuple[int, ...]
     clips: tuple[PlannedClip, ...]  # items that stay in view, clipped, or clipped further
-    # the most tokens of the new summary message that are asked for; 0 if no summary is made
-    summary_tokens: int
+    summary: SummaryRoom  # of the new summary's message; its target is 0 if no summary is made
     tokens: int  # of the history before the compaction
     at_most: int  # tokens after the compaction, with the longest summary
     budget: int | None  # tokens for the history after it; None if the window is unknown
-    # the most tokens of the summary message that the caller has set; None if the caller has set
-    # none, so that any summary will do that fits and is smaller than what it replaces
-    summary_cap: int | None = None
     stuck: Stuck | None = None  # why even this plan, with the smallest legal view, does not fit
-    # tokens in which the history was planned to fit: the free share of the window is left beside
-    # them, or less if messages that must stay forbid that; None if nothing limits the plan
+    # tokens in which the history was planned to fit. The free share of the window is above them, or
+    # less if messages that must stay forbid that. None if nothing limits the plan
     planned_within: int | None = None
     # which setting leaves less than the free share, with its numbers; empty if there is none
     tight: str = ""
@@ -72,7 +70,7 @@ class Compact:
     @property
     def makes_summary(self) -> bool:
         """Whether a new summary message is made."""
-        return self.summary_tokens > 0
+        return self.summary.target > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.core.exchanges import leading_system_items, match_calls, must_stay
+from conspectus.core.growth import REARM, has_grown
 from conspectus.core.items import Item, Size, Window
 from conspectus.core.ladder import (
-    BOUNDLESS,
     CLIP_TO,
     FREE_AFTERWARDS,
     LADDER,
@@ -26,13 +26,15 @@ from conspectus.core.ladder import (
 )
 from conspectus.core.plan_types import FORCED, Cause, Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.policy import (
-    LARGEST_SUMMARY,
-    REARM,
-    SMALLEST_SUMMARY,
     Policy,
     TriggerClause,
     first_kept_by,
-    has_grown,
+)
+from conspectus.core.summary_room import (
+    BOUNDLESS,
+    LARGEST_SUMMARY,
+    SMALLEST_SUMMARY,
+    SummaryRoom,
 )
 
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
@@ -48,9 +50,9 @@ what it replaces."""
 
 MOST_AT_FULL_RATIO = 4 * LARGEST_SUMMARY  # the most tokens of such a summary
 
-NOTES_BESIDE_KEEP = 0.2
-"""Where a caller has set `keep`, the summary takes this share of the room beside what stays, so
-that the summariser is asked hardly more often than by a middleware that writes a short one."""
+NOTES_SHARE_WITH_KEEP = 0.2
+"""If a caller has set `keep`, the summary takes this share of the room that kept messages leave. So
+the summariser is asked hardly more often than by a middleware that writes a short summary."""
 
 NEAR_WINDOW = 0.8
 """A trigger from this share of the window on is taken for the window itself, unless a caller has
@@ -311,21 +313,20 @@ def _ladder(
 def _summary_bounds(
     policy: Policy, window: Window | None, instructions: int, options: PlanOptions
 ) -> SummaryBounds:
-    """Return the tokens that a summary may take in a window, beside those of instructions."""
-    limits = policy.summary_limits(window, instructions)
+    """Return what limits a summary in a window that holds instructions of so many tokens."""
+    room = policy.summary_room(window, instructions)
     full_ratio_up_to = LARGEST_SUMMARY
     if window is not None and policy.counts_messages_alone:
         share = min(int(window.budget * FULL_RATIO_BY_MESSAGES), MOST_AT_FULL_RATIO)
         full_ratio_up_to = max(full_ratio_up_to, share)
     # What the embedded summariser writes costs no call, so that its notes may be long.
-    short_notes = policy.keep_is_set and limits.cap is None and not options.never_larger
+    short_notes = policy.keep_is_set and not room.is_capped and not options.never_larger
     return SummaryBounds(
-        longest=limits.longest,
+        room=room,
         floor=options.floor,
         says_something=policy.summary_frame + LEAST_TEXT,
-        cap=limits.cap,
         full_ratio_up_to=full_ratio_up_to,
-        share_beside=NOTES_BESIDE_KEEP if short_notes else 1,
+        share_of_rest=NOTES_SHARE_WITH_KEEP if short_notes else 1,
         never_larger=options.never_larger,
     )
 
@@ -458,7 +459,9 @@ def oldest_first(
     """
     longest = summary_tokens + frame + slack
     full = max(1, summary_tokens, frame)
-    sizes = SummaryBounds(longest=longest, floor=min(floor, full), full=full)
+    # A size below what any summary takes is no length that anybody asks for.
+    cap = longest if summary_tokens >= SMALLEST_SUMMARY else None
+    sizes = SummaryBounds(room=SummaryRoom.capped(longest, cap), floor=min(floor, full), full=full)
     ladder = Ladder(items, budget, sizes, cause=Cause("gathered", f"{gathered:,} tokens"))
     tokens = ladder.tokens
     over = tokens > budget
@@ -481,9 +484,7 @@ def oldest_first(
                 return Keep("a summary would not make it smaller", tokens)
             return Stuck(TOO_LARGE.format(needed=needed, budget=budget), tokens, needed, budget)
         plan = smaller
-    # A size below what any summary takes is no length that anybody asks for.
-    cap = longest if summary_tokens >= SMALLEST_SUMMARY else None
-    return replace(plan, summary_cap=cap)
+    return plan
 
 
 def _evict_all_that_may_leave(ladder: Ladder, summary: int) -> Compact | None:
@@ -552,4 +553,5 @@ def plan_draft(
     plan = ladder.plan_for(sorted(evicted_places), staying, (), summary_tokens)
     if plan.at_most > ladder.budgets["with_room_to_grow"]:
         return None
-    return replace(plan, tokens=foreseen.tokens, summary_cap=foreseen.summary_cap)
+    room = foreseen.summary.with_target(summary_tokens)
+    return replace(plan, tokens=foreseen.tokens, summary=room)

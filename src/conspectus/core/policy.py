@@ -6,10 +6,12 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
+from conspectus.core.growth import has_grown
 from conspectus.core.items import Item, Size, Window
 from conspectus.core.records import from_plain
+from conspectus.core.summary_room import LARGEST_SUMMARY, SummaryRoom
 from conspectus.errors import PolicyError, WrongType
 
 Unit = Literal["tokens", "messages", "fraction"]
@@ -21,26 +23,20 @@ OnFailure = Literal["degrade", "keep", "raise"]
 EMBEDDED = "embedded"
 """Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
 
-REARM = 1.1
-"""Factor by which a history must grow after a failed summary, or a compaction that stayed above its
-trigger, before the same trigger counts again: no step repeats without progress."""
-
 SUMMARY_DIVISOR = 3
 """A summary message takes at most one part in so many of the window, or of the trigger's size,
 unless its size is set."""
 
-SHARE_BESIDE_INSTRUCTIONS = 0.6
-"""A summary message takes at most this share of the room beside leading system messages, unless its
-size is set."""
+SHARE_NEXT_TO_INSTRUCTIONS = 0.6
+"""A summary message takes at most this share of the room that leading system messages leave, unless
+its size is set."""
 
-LEAST_ASKED = 256  # Tokens of a summary message that are asked for at least, unless its size is set
+LEAST_ASKED = 256
+"""The fewest tokens of a summary message that are asked for, unless its size is set."""
 
-LARGEST_SUMMARY = 4096
-"""Tokens of a summary message if neither its size nor a window is known; also the most that is used
-of a summariser's own text."""
+SLACK = 4
+"""Tokens of a limit that stay free, because a whole message may count for more than its parts."""
 
-SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
-SLACK = 4  # Tokens of a limit left free, as a whole message may count for more than its parts
 TIMEOUT: float = 120  # seconds for one call of a summariser, unless somebody says otherwise
 HOUR = 3_600  # The longest timeout, in seconds: a larger one was meant in milliseconds
 
@@ -60,16 +56,6 @@ TRIGGER_FORM = (
 def names_embedded(value: object) -> bool:
     """Tell whether a setting asks for the embedded summariser by its name."""
     return isinstance(value, str) and value == EMBEDDED
-
-
-def has_grown(now: int, before: int) -> bool:
-    """Tell whether a number of tokens, or of messages, has grown enough to try again."""
-    return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
-
-
-def size_has_grown(now: Size, before: Size) -> bool:
-    """Tell whether the tokens or the messages of a history have grown enough."""
-    return has_grown(now.tokens, before.tokens) or has_grown(now.messages, before.messages)
 
 
 # Sizes and triggers in LangChain's forms
@@ -218,13 +204,6 @@ def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
     return int(amount) if unit == "tokens" else max(1, int((limit or 0) * amount))
 
 
-class SummaryLimits(NamedTuple):
-    """The most tokens of a summary message, its frame included."""
-
-    longest: int  # the most that is asked for
-    cap: int | None = None  # the most that a caller has set; None if the caller has set none
-
-
 @dataclass(frozen=True, slots=True)
 class Policy:
     """When to compact, how much to keep, how large a summary may be."""
@@ -321,23 +300,23 @@ class Policy:
                 return clause
         return None
 
-    def summary_limits(self, window: Window | None, instruction_tokens: int) -> SummaryLimits:
-        """Return the most tokens of a summary message.
+    def summary_room(self, window: Window | None, instruction_tokens: int) -> SummaryRoom:
+        """Return how long the message of a summary may be.
 
         Args:
             window: of the answering model; None if unknown.
-            instruction_tokens: tokens of leading system messages, which stand in the window.
+            instruction_tokens: tokens of leading system messages, which are in the window, too.
         """
         if self.max_summary_tokens is not None:
             cap = self.max_summary_tokens + self.summary_frame
-            return SummaryLimits(cap, cap)
+            return SummaryRoom.capped(cap, cap)
         budget = None if window is None else window.budget
         trigger = self.smallest_token_trigger(None if window is None else window.limit)
         known = [size for size in (budget, trigger) if size is not None]
         basis = min(known, default=SUMMARY_DIVISOR * LARGEST_SUMMARY)
-        beside_instructions = int((basis - instruction_tokens) * SHARE_BESIDE_INSTRUCTIONS)
-        largest = max(LEAST_ASKED, min(basis // SUMMARY_DIVISOR, beside_instructions))
-        return SummaryLimits(largest if budget is not None else min(largest, LARGEST_SUMMARY))
+        next_to_instructions = int((basis - instruction_tokens) * SHARE_NEXT_TO_INSTRUCTIONS)
+        target = max(LEAST_ASKED, min(basis // SUMMARY_DIVISOR, next_to_instructions))
+        return SummaryRoom(target if budget is not None else min(target, LARGEST_SUMMARY))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ async def ask_for_approval(leaving: Leaving, written: WrittenDraft) -> Draft:
     if ask is None or not leaving.plan.makes_summary:
         return written.draft
     draft = written.draft
-    limit = leaving.sizes.hard_limit
+    limit = leaving.room.hard
     request = PreviewRequest(
         summary=draft.body,
         evict=len(leaving.keys),

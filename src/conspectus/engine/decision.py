@@ -14,10 +14,11 @@ from functools import partial
 from typing import NamedTuple
 
 from conspectus.core.bisection import highest_that_fits
+from conspectus.core.growth import has_grown, size_has_grown
 from conspectus.core.items import Size
 from conspectus.core.plan_types import Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.planner import BELOW, STUCK, PastSizes, PlanOptions, divide_size, make_plan
-from conspectus.core.policy import has_grown, keep_tokens, size_has_grown
+from conspectus.core.policy import keep_tokens
 from conspectus.core.records import Chain, Draft
 from conspectus.engine.engine import Engine
 from conspectus.engine.history import PREPARE_FROM
@@ -349,10 +350,10 @@ def _size_with_summary(view: View, plan: Compact) -> int:
             clips[clip.place] = clip_item(item, item.entry, clip, engine)
     remaining = remaining_items(view, plan, clips)
     standing = [item.tokens for item in view.items if item.summary]
-    if not (plan.summary_tokens or standing):
+    if not (plan.summary.target or standing):
         return engine.count_as_sent(messages_to_send(view, remaining)) or 0
     empty = engine.count_as_sent(messages_to_send(view, remaining, body="")) or 0
-    summary_tokens = plan.summary_tokens or sum(standing)
+    summary_tokens = plan.summary.target or sum(standing)
     return empty + max(0, summary_tokens - engine.empty_summary_tokens)
 
 

@@ -7,11 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from conspectus.core.plan_types import Compact
-from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
+from conspectus.core.policy import EMBEDDED, SLACK
 from conspectus.core.records import Chain, notes_number_of
+from conspectus.core.summary_room import MeasuredSizes, SummaryRoom, narrowed
 from conspectus.engine.decision import Decision
 from conspectus.engine.engine import Engine
 from conspectus.engine.view import (
@@ -30,29 +31,10 @@ from conspectus.observe import log
 from conspectus.redaction import Redaction
 
 ALWAYS_ALLOWED = 200
-"""Tokens that a summary message may take, even where it stands for less."""
+"""Tokens that a summary message may take, even if it replaces fewer."""
 
 DAMAGED_NOTES = (TypeError, ValueError, AttributeError, KeyError)
 """What reading notes raises that are damaged or of another version."""
-
-
-@dataclass(frozen=True, slots=True)
-class SummarySizes:
-    """How long a summary message may be, in tokens."""
-
-    replaced: int  # tokens of what the summary replaces
-    beside: int  # tokens of the view beside it
-    target: int  # what is asked for
-    roomy_limit: int  # up to this size, two fifths of the window stay free
-    soft_limit: int  # above it a shorter one is asked for, so that the budget keeps room
-    hard_limit: int  # the largest that is used
-
-    def most_for(self, summarizer: str) -> int:
-        """Return the most tokens of a summary by this summariser: no more than what it replaces.
-
-        One that a caller has asked a model for may take a few more than a tiny history.
-        """
-        return self.replaced if summarizer == EMBEDDED else max(self.replaced, ALWAYS_ALLOWED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +64,8 @@ class Leaving:
     foreign_summaries: tuple[str, ...]  # summaries of other libraries that leave
     previous_summary: str  # the summary so far: ours, and those that ours replaces
     redacted: Mapping[str, int]  # secrets that were taken out of the originals, by kind
-    sizes: SummarySizes
+    sizes: MeasuredSizes  # of what leaves and of what stays
+    room: SummaryRoom  # how long the message of the summary may be
 
     @property
     def view(self) -> View:
@@ -112,8 +95,17 @@ class Leaving:
         By a caller's counter they are those that it adds to the view as it will be sent.
         """
         return measure_summary(
-            self.view, body, self.remaining, self.sizes.beside, self.notes_number
+            self.view, body, self.remaining, self.sizes.without_summary, self.notes_number
         )
+
+    def most_by(self, summarizer: str) -> int:
+        """Return the most tokens of a summary by this summariser.
+
+        It must not be longer than what it replaces. A summary that was paid for may always take
+        `ALWAYS_ALLOWED` tokens.
+        """
+        replaced = self.sizes.replaced
+        return replaced if summarizer == EMBEDDED else max(replaced, self.sizes.always_allowed)
 
     def room_for_text(self, tokens: int) -> int:
         """Return the tokens of text that a summary message of this size holds."""
@@ -170,6 +162,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         notes=_notes_of(view.chain),
     )
     last_evicted = max(evicted, default=0)
+    sizes = _measured_sizes(view, plan, remaining)
     return Leaving(
         decision=decision,
         started=started,
@@ -189,7 +182,15 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
             filter(None, (texts.summary_in_force, *texts.foreign_summaries))
         ),
         redacted=texts.counts,
-        sizes=_sizes_of_summary(view, plan, remaining),
+        sizes=sizes,
+        room=narrowed(
+            plan.summary,
+            sizes,
+            budget=plan.budget,
+            planned_within=plan.planned_within,
+            fits=plan.fits,
+            is_callers_own=engine.caller_format.summary_size is not None,
+        ),
     )
 
 
@@ -337,58 +338,20 @@ def measure_summary(
     return engine.meter.message(provisional_summary_message(view, body))
 
 
-def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) -> SummarySizes:
-    """Return how long the summary message of a plan may be."""
+def _measured_sizes(view: View, plan: Compact, remaining: Sequence[ViewItem]) -> MeasuredSizes:
+    """Measure what leaves a view by a plan, and what stays."""
     engine = view.history.engine
     evicted = set(plan.evicted_places)
-    replaces_summaries = plan.makes_summary
     replaced = sum(
         item.tokens
         for place, item in enumerate(view.items)
-        if place in evicted or (item.summary and replaces_summaries)
+        if place in evicted or (item.summary and plan.makes_summary)
     )
     counted = engine.count_as_sent(messages_to_send(view, remaining))
-    beside = sum(item.tokens for item in remaining) if counted is None else counted
-    limits = _limits(plan, engine, replaced, beside)
-    # Clips may be larger than planned: the summary then gets what is left.
-    hard_limit = max(1, limits.hard)
-    target = min(plan.summary_tokens, hard_limit)
-    roomy_limit = hard_limit if plan.planned_within is None else plan.planned_within - beside
-    return SummarySizes(
-        replaced=replaced,
-        beside=beside,
-        target=target,
-        roomy_limit=min(hard_limit, max(target, roomy_limit)),
-        soft_limit=max(target, limits.soft),
-        hard_limit=hard_limit,
-    )
-
-
-class _Limits(NamedTuple):
-    """The most tokens of a summary message."""
-
-    hard: int  # a longer one is not used
-    soft: int  # a longer one is asked for once more, shorter
-
-
-def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> _Limits:
-    """Return the limits of the summary of a plan; `beside` are the tokens of what stays."""
-    cap = plan.summary_cap
+    kept_tokens = sum(item.tokens for item in remaining) if counted is None else counted
     always_allowed = ALWAYS_ALLOWED
     if engine.meter.counts_lists:  # a list may count for many times as much as its texts
         always_allowed = math.ceil(ALWAYS_ALLOWED * max(1.0, engine.meter.ratio))
-    hard = max(always_allowed, replaced)
-    hard = hard if cap is None else min(hard, cap)
-    soft = hard if cap is not None else min(hard, LARGEST_SUMMARY)
-    if plan.budget is None:
-        return _Limits(hard, soft)
-    if not plan.fits:  # the least useful summary
-        least = min(hard, plan.summary_tokens)
-        return _Limits(least, least)
-    hard = min(hard, plan.budget - beside)
-    soft = min(soft, int(plan.budget / REARM) - beside)
-    if engine.caller_format.summary_size is not None and plan.budget < SMALLEST_SUMMARY:
-        # A summary in a tiny budget need only fit by itself where its message is the caller's own.
-        largest = max(hard, plan.budget)
-        return _Limits(largest, largest)
-    return _Limits(hard, soft)
+    return MeasuredSizes(
+        replaced=replaced, without_summary=kept_tokens, always_allowed=always_allowed
+    )

@@ -13,9 +13,9 @@ from typing import Any
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Scope
+from conspectus.core.growth import REARM
 from conspectus.core.items import Role, Size
 from conspectus.core.planner import divide_size
-from conspectus.core.policy import REARM
 from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.truncated import RecentStems

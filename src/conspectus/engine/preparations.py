@@ -20,8 +20,8 @@ from conspectus.bridge import (
     pause,
     run,
 )
+from conspectus.core.growth import size_has_grown
 from conspectus.core.items import Size
-from conspectus.core.policy import size_has_grown
 
 SESSIONS = 256
 """Most sessions whose latest preparation is known once it has ended."""

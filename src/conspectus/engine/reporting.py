@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from conspectus.core.growth import size_has_grown
 from conspectus.core.plan_types import CauseKind, Compact, Keep, Stuck
-from conspectus.core.policy import size_has_grown
 from conspectus.core.records import Cost, Record
 from conspectus.engine.approval import SummaryDeclined
 from conspectus.engine.attempts import Attempts

@@ -22,7 +22,6 @@ from conspectus.archive import Archive
 from conspectus.bridge import is_async
 from conspectus.core.policy import (
     HOUR,
-    SMALLEST_SUMMARY,
     TIMEOUT,
     AnyStale,
     ContextSize,
@@ -33,6 +32,7 @@ from conspectus.core.policy import (
     check_size,
     parse_trigger,
 )
+from conspectus.core.summary_room import SMALLEST_SUMMARY
 from conspectus.engine.hooks import BeforeSummarization
 from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.recalled import LEAST_RECALL

@@ -121,7 +121,7 @@ def _name_of(leaving: Leaving) -> str:
         [
             leaving.view.head_id,
             leaving.keys,
-            leaving.sizes.target,
+            leaving.room.target,
             identity,
             leaving.previous_summary,
         ]
@@ -135,7 +135,7 @@ def hash_of(parts: Sequence[Any]) -> str:
 
 def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
     """Return a finished draft as it can be used now, in less room if need be; None if it cannot."""
-    limit = leaving.sizes.hard_limit
+    limit = leaving.room.hard
     try:
         if draft.notes and leaving.summary_size(framed_body(draft.body)) > limit:
             draft = shorten_draft(leaving, draft, limit)
@@ -153,13 +153,12 @@ def check_draft(leaving: Leaving, draft: Draft) -> Draft:
     Raises:
         SummaryRejected: it cannot be used.
     """
-    sizes = leaving.sizes
     with observing("step", name="check", by=draft.by) as observation:
         text = framed_body(draft.body)
         tokens = leaving.summary_size(text)
-        replaced = sizes.most_for(draft.by)
+        replaced = leaving.most_by(draft.by)
         reasons = rejection_reasons(
-            draft, leaving.evicted, tokens=tokens, replaced=replaced, limit=sizes.hard_limit
+            draft, leaving.evicted, tokens=tokens, replaced=replaced, limit=leaving.room.hard
         )
         outcome = "rejected" if reasons else "ok"
         observation.add(problems=len(reasons), tokens_after=tokens, outcome=outcome)

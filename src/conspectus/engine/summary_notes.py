@@ -70,13 +70,12 @@ _CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
 def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     """Make the request for the summariser of this name."""
     engine = leaving.engine
-    sizes = leaving.sizes
     count = engine.meter.text
     foreign = "\n".join(leaving.foreign_summaries)
     # A longer one is read in parts, with the messages.
     foreign_fits = count(foreign) <= CONTEXT
     entries = leaving.evicted if foreign_fits else leaving.messages
-    limit = leaving.room_for_text(sizes.target)
+    limit = leaving.room_for_text(leaving.room.target)
     request = SummaryRequest(
         entries=entries,
         summary_so_far=leaving.previous_summary,
@@ -86,7 +85,7 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
         focus=leaving.focus,
         kept=leaving.kept,
         kept_before_last_evicted=leaving.kept_before_last_evicted,
-        accepted_up_to=leaving.room_for_text(sizes.soft_limit),
+        accepted_up_to=leaving.room_for_text(leaving.room.soft),
         archived=leaving.view.history.store.keeps_originals,
         tokens=sum(map(engine.meter.entry, entries)),
     )
@@ -193,7 +192,6 @@ def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Dra
         SummaryRejected: it is no summary, or is too long.
     """
     engine = leaving.engine
-    sizes = leaving.sizes
     least = engine.traits_of(draft.by).min_tokens
     reason = rejection_reason(draft.body, request, min_tokens=least, cut=bool(draft.cut))
     if reason:
@@ -205,14 +203,14 @@ def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Dra
     if not engine.settings.notes:
         return replace(draft, body=text, notes=Notes(text=text, edited=True).to_json())
     size = leaving.summary_size(draft.body)
-    replaced = sizes.most_for(draft.by)
-    reasons = rejection_reasons(draft, (), tokens=size, replaced=replaced, limit=sizes.hard_limit)
+    replaced = leaving.most_by(draft.by)
+    reasons = rejection_reasons(draft, (), tokens=size, replaced=replaced, limit=leaving.room.hard)
     if reasons:
         raise rejection(draft, reasons)
-    # A text above the target may use the room that the lines would have had, up to `roomy_limit`.
+    # A text above the target may use the room that the lines would have had, up to `room.roomy`.
     room_of_text = engine.meter.text(text) + HEADINGS
-    room_of_text = min(leaving.room_for_text(sizes.roomy_limit), room_of_text)
-    room = max(1, leaving.room_for_text(sizes.target), room_of_text)
+    room_of_text = min(leaving.room_for_text(leaving.room.roomy), room_of_text)
+    room = max(1, leaving.room_for_text(leaving.room.target), room_of_text)
     if request.form == "whole":
         return add_notes(leaving, draft, room, text=text)
     answer = answer_of(draft.body, request)
@@ -224,7 +222,7 @@ def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Dra
 def notes_by_rules(leaving: Leaving) -> Draft:
     """Make notes of the messages alone, without a model."""
     draft = Draft(body="", by=EMBEDDED, read=leaving.keys)
-    return add_notes(leaving, draft, leaving.room_for_text(leaving.sizes.target))
+    return add_notes(leaving, draft, leaving.room_for_text(leaving.room.target))
 
 
 def _without_citations(text: str, request: SummaryRequest) -> str:
@@ -245,7 +243,7 @@ def _cut_to_fit(leaving: Leaving, draft: Draft) -> Draft:
         SummaryRejected: it never comes to an end.
     """
     count = leaving.engine.meter.text
-    limit = leaving.sizes.hard_limit
+    limit = leaving.room.hard
     text = draft.body
     if leaving.summary_size(text) > limit and repeats_itself(text):
         raise rejection(draft, ("it is too long, and says the same over and over",))
@@ -296,7 +294,7 @@ def add_notes(
     if below:
         added = replace(added, below=below)
     renderer = NotesRenderer([leaving.notes, added])
-    limit = min(leaving.sizes.hard_limit, leaving.sizes.most_for(draft.by))
+    limit = min(leaving.room.hard, leaving.most_by(draft.by))
     rendered = _rendered_within(leaving, renderer, room, limit)
     return replace(draft, body=rendered, notes=renderer.recorded().to_json())
 
