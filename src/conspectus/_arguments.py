@@ -1,8 +1,8 @@
 """Arguments of constructors, each described once: as a field of a dataclass, with its docstring.
 
-A field says the name, the type, the default and the meaning of a setting, and its type says which
-values are valid. What a setting is for all ways in stands in one class; a way in adds to that by a
-subclass, and says there only what is its own.
+A field has the name, the type, the default and the meaning of a setting, and its type says which
+values are valid. One class describes a setting for all ways in. A way in (a class, a function, a
+file or a command that takes settings) has a subclass, which only adds what differs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Documented = TypeVar("Documented", bound=type)
 
 LINE = 100  # characters of a line of a docstring
 SECTIONS = ("Returns:", "Raises:", "Example:")
-"""Sections of a docstring that stand behind the one of the arguments."""
+"""Sections of a docstring that come after the one of the arguments."""
 
 
 def unknown_argument(callee: str, name: str, parameters: Iterable[str]) -> TypeError:
@@ -93,8 +93,9 @@ def takes(
 ) -> Callable[[Callable[[Instance, T], None]], Callable[Concatenate[Instance, P], None]]:
     """Make a decorator under which a constructor takes the fields of a dataclass as arguments.
 
-    It is `function_takes` for `__init__`; `documented`, over the class, adds to its docstring. A
-    constructor with `**names` of its own gets all keyword arguments there that are no fields.
+    It is `function_takes` for `__init__`; `documented`, over the class, adds to its docstring. If
+    the constructor has a parameter like `**names`, it gets all keyword arguments that are no
+    fields.
 
     Example:
         >>> @dataclass
@@ -134,9 +135,9 @@ def takes(
 
 
 def _parameters(settings: Any) -> list[Parameter]:
-    """Return the fields of a dataclass as parameters: those that a subclass describes come first.
+    """Return the fields of a dataclass as parameters, those of a subclass before inherited ones.
 
-    So a way in shows what is its own before what all ways in share.
+    So a way in shows its own settings before those that all ways in share.
     """
     names: dict[str, None] = {}
     for described in settings.__mro__:
@@ -148,17 +149,17 @@ def _parameters(settings: Any) -> list[Parameter]:
 
 @cache
 def _signature_of(settings: Any) -> Signature:
-    """Return the signature of a dataclass; `inspect` takes longer than all else of a call."""
+    """Return the cached signature of a dataclass; to inspect it takes most of a call."""
     return signature(settings)
 
 
 def _built(
     settings: Callable[..., T], callee: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> T:
-    """Build settings of the arguments of a call; `callee` is the name of what was called.
+    """Build settings from the arguments of a call; `callee` is the name of the called object.
 
     Raises:
-        TypeError: an argument is unknown, is missing, or is there twice.
+        TypeError: an argument is unknown, missing, or given twice.
     """
     taken = _signature_of(settings)
     if unknown := kwargs.keys() - taken.parameters:
@@ -179,7 +180,7 @@ def documented(cls: Documented) -> Documented:
 
 
 class _Docstring:
-    """The docstring of a class, made when it is read, as the source is read for it."""
+    """The docstring of a class. It is made when it is used, because the source is read for it."""
 
     def __init__(self, text: str, settings: type) -> None:
         self._text = text
@@ -190,7 +191,7 @@ class _Docstring:
 
 
 def with_arguments(docstring: str, settings: type) -> str:
-    """Return a docstring with a section `Args:`, before what is raised and the example."""
+    """Return a docstring with a section `Args:`, before the errors and the example."""
     lines = inspect.cleandoc(docstring).splitlines()
     sections = (number for number, line in enumerate(lines) if line in SECTIONS)
     start = next(sections, len(lines))
@@ -228,7 +229,7 @@ def descriptions(settings: type) -> Mapping[str, str]:
     """Return the docstring of each field of a dataclass, by name.
 
     It begins with the text of the class that describes the field first; a subclass adds to it.
-    Without the source, as in a program that is frozen, there are none.
+    Without the source, for example in a frozen program, there are none.
     """
     texts: dict[str, str] = {}
     for described in filter(is_dataclass, reversed(settings.__mro__)):
@@ -238,7 +239,7 @@ def descriptions(settings: type) -> Mapping[str, str]:
 
 
 def meaning(settings: type, name: str) -> str:
-    """Return the first paragraph of a setting's docstring: what it means in every way in."""
+    """Return the first paragraph of a setting's docstring, which is true for every way in."""
     return " ".join(descriptions(settings).get(name, "").partition("\n\n")[0].split())
 
 
@@ -270,7 +271,7 @@ def default_of(settings: type, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Check:
-    """Which values of a setting are valid, where its type alone does not say so."""
+    """Which values of a setting are valid, if its type alone does not say so."""
 
     passes: Callable[[Any], bool]
     form: str  # completes "... must be"
@@ -297,7 +298,7 @@ def _checks(settings: Any) -> tuple[tuple[str, object, Check], ...]:
     for base in reversed(settings.__mro__):
         names = vars(sys.modules[base.__module__])
         for name, text in vars(base).get("__annotations__", {}).items():
-            # A type that only type checkers load stands for no check.
+            # A type that only type checkers load gives no check.
             with suppress(NameError, TypeError):
                 hints[name] = eval(text, names)
     checks: list[tuple[str, object, Check]] = []
@@ -309,7 +310,7 @@ def _checks(settings: Any) -> tuple[tuple[str, object, Check], ...]:
 
 
 def _check_of(hint: Any) -> Check | None:
-    """Return the check that a type stands for: a flag, a choice, a number, or one that it names."""
+    """Return the check for a type: a flag, a choice, a number, or a `Check` in its marks."""
     is_union = get_origin(hint) in (Union, UnionType)
     members = get_args(hint) if is_union else (hint,)
     optional = type(None) in members
@@ -330,7 +331,7 @@ def _check_of(hint: Any) -> Check | None:
 
 
 def _number_check(kind: type, marks: Iterable[object], *, optional: bool) -> Check:
-    """Return the check of a number: of a kind, between the bounds that are among its marks."""
+    """Return the check of a number: its type, and the bounds among its marks."""
     classes = (int,) if kind is int else (int, float)
     noun = "a whole number" if kind is int else "a number"
     least = -math.inf

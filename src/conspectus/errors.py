@@ -10,7 +10,7 @@ from typing import Any
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Ask for the most similar known word; empty where none is similar.
+    """Return a question with the most similar known word; empty if none is similar.
 
     Example:
         >>> did_you_mean("triger", ["trigger", "keep"])
@@ -24,7 +24,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an optional part, from where Conspectus itself came.
+    """Return the command that installs an extra, from the source of the installed version.
 
     Example:
         >>> install_command("serve").startswith("pip install ")
@@ -35,7 +35,7 @@ def install_command(extra: str) -> str:
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote, urlsplit
 
-    origin: dict[str, Any] = {}  # as pip has written it down; empty for an index
+    origin: dict[str, Any] = {}  # as pip has stored it; empty for an index
     with suppress(PackageNotFoundError, ValueError, OSError):
         origin = json.loads(distribution("conspectus").read_text("direct_url.json") or "{}")
     url = urlsplit(origin.get("url", ""))
@@ -53,7 +53,7 @@ class ConspectusError(Exception):
     """The base of all errors of Conspectus.
 
     Attributes:
-        failure: what has failed in a compaction that ends with it, as its event names it.
+        failure: the name, in events, of what failed if a compaction ends with this error.
         cost: the `Cost` of the summaries that were not used; set only by a compaction, and by a
             summariser that has called a model.
     """
@@ -71,10 +71,10 @@ class WrongType(PolicyError, TypeError):
 
 
 class Attributes:
-    """Refuse attributes that an object does not know once it is built: misspelt settings."""
+    """Raises `AttributeError` for unknown attributes, such as misspelt settings."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A subclass may have its own, and so may what another library builds of it.
+        # A subclass may have its own attributes, and so may a class that a library derives from it.
         ours = type(self).__module__.startswith("conspectus.") and "_is_built" in vars(self)
         if ours and name[0] != "_" and not hasattr(self, name):
             hint = did_you_mean(name, vars(self)) or f" help({type(self).__name__}) lists them"
