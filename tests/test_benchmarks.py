@@ -127,7 +127,7 @@ def demo_module() -> Iterator[ModuleType]:
 
 
 @pytest.mark.slow
-def test_the_demo_proves_its_case_and_notices_an_original_that_was_lost(demo_module, tmp_path):
+def test_the_demo_notices_a_lost_original(demo_module, tmp_path):
     shown = io.StringIO()
     demo = demo_module.Demo(Console(file=shown, width=100, markup=False), str(tmp_path / "out"))
     assert demo.run() == 0, shown.getvalue()

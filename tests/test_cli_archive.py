@@ -74,7 +74,7 @@ def test_reading_leaves_an_empty_file_as_it_is(tmp_path, command):
     assert file.read_bytes() == b""
 
 
-def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(archive):
+def test_an_unknown_thread_is_an_error_with_the_known_ones(archive):
     compactor = Compactor(archive=archive)
     args = ["recall", "--archive", archive, "--thread", "trap", "Reykjavik"]
     for lookup in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
@@ -235,7 +235,7 @@ def test_a_model_chooses_the_tokenizer(tmp_path):
     assert f"o200k {data['by_family']['o200k']:,}" in shown.stdout
 
 
-def test_how_far_an_estimate_may_be_off_is_said_and_a_vocabulary_counts_exactly(tmp_path):
+def test_an_estimate_says_its_error_and_a_vocabulary_is_exact(tmp_path):
     path = write_json(tmp_path / "a.json", [{"role": "user", "content": "Hello there"}])
     words = {"Hello": 0, "there": 1, "[UNK]": 2}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
@@ -332,7 +332,7 @@ def test_a_command_without_its_extra_names_it(module, command):
     assert install_command(command[0]) in result.stderr.decode()
 
 
-def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(monkeypatch):
+def test_an_internal_error_is_one_line_without_debug(monkeypatch):
     broken = typer.Typer(cls=Program)
 
     @broken.command()

@@ -43,7 +43,7 @@ def compacting_plan(*arguments: Any, **options: Any) -> Compact:
     return decision
 
 
-def test_a_summary_takes_a_third_of_the_trigger_where_no_window_is_known():
+def test_without_a_window_a_summary_takes_a_third_of_the_trigger():
     policy = Settings(trigger=("tokens", 3_000), keep=("messages", 4)).policy()
     assert compacting_plan(talk(60), policy).summary.target == 1_000
 
@@ -60,14 +60,14 @@ def test_a_standing_summary_is_replaced_and_never_evicted():
 MIXED_TRIGGER = {"tokens": 4_000, "fraction": 0.5}
 
 
-def test_a_clause_of_tokens_and_a_share_fires_at_the_larger_and_sizes_the_summary_by_it():
+def test_a_clause_of_tokens_and_share_uses_the_larger():
     for limit, basis in ((20_000, 10_000), (6_000, 4_000)):
         policy = Settings(trigger=MIXED_TRIGGER).policy()
         assert policy.fires_at(limit, 0) == basis
         assert policy.summary_room(Window(limit), 0).target == basis // SUMMARY_DIVISOR
 
 
-def test_a_trigger_that_asks_for_a_share_of_the_window_makes_no_window_of_its_tokens():
+def test_a_trigger_with_a_share_makes_no_window():
     assert window_or_trigger(Settings(trigger=MIXED_TRIGGER).policy(), None) is None
     alone = Settings(trigger=("tokens", 4_000)).policy()
     assert window_or_trigger(alone, None) == Window(4_000)
@@ -86,7 +86,7 @@ def test_the_reason_for_little_free_room_counts_the_newest_exchange():
     assert "takes 6,600 of 10,000 tokens" in decision.tight
 
 
-def test_old_results_are_clipped_beside_a_standing_summary_that_is_counted_once():
+def test_a_standing_summary_is_counted_once_with_clips():
     items = [item("user", 3_000, 0, summary=True), Large("k1", "assistant", 8_000), *talk(9)[2:]]
     settings = Settings(trigger=("tokens", 10_000), keep=("messages", 4), stale_results=True)
     decision = compacting_plan(items, settings.policy())
@@ -101,7 +101,7 @@ def test_what_is_shown_short_fits_to_the_token():
     assert decision.at_most == 1_818
 
 
-def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more():
+def test_the_users_last_words_stay_whole_beside_short_notes():
     items = [*talk(10), Large("k10", "user", 690)]
     decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
     assert (decision.clips, decision.summary.target) == ((), (1_140 - 690) // 2)
@@ -111,7 +111,7 @@ def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_mo
     assert decision.summary.target >= 380 // 2
 
 
-def test_beside_long_instructions_the_request_is_shown_rather_than_a_long_summary():
+def test_with_long_instructions_the_request_comes_before_the_summary():
     items = [item("system", 700, 0), *talk(11)[1:], Large("k11", "user", 900)]
     decision = compacting_plan(
         items,
@@ -140,7 +140,7 @@ def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
     assert 0 < decision.summary.target <= replaced
 
 
-def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
+def test_a_compaction_that_frees_little_needs_window_or_force():
     policy = Settings(trigger=("tokens", 4_000), keep=("messages", 20)).policy()
 
     def pinned(count: int) -> list[Item]:
@@ -323,7 +323,7 @@ def test_where_a_history_may_be_cut(items, legal_cuts):
     assert exchanges_found.orphans == frozenset()
 
 
-def test_notes_under_a_trigger_of_messages_may_take_a_sixteenth_of_the_window():
+def test_notes_under_a_message_trigger_take_a_sixteenth():
     items = [user_item(tokens=200) for _ in range(90)]
     often = Settings(trigger=("messages", 50)).policy()
     windows = [Window(size) for size in (64_000, 160_000, 999_000)]
@@ -331,7 +331,7 @@ def test_notes_under_a_trigger_of_messages_may_take_a_sixteenth_of_the_window():
     assert rooms == [7_000, 10_000, 13_999]  # of 14,000 that leave
 
 
-def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
+def test_a_tied_exchange_brings_its_results():
     items = [
         assistant_item("1"),
         assistant_item("2", "3"),
@@ -342,7 +342,7 @@ def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
     assert match_calls(items).group == (0, 0, 0, 0, 4)
 
 
-def test_a_late_second_answer_stays_in_view_with_its_call_until_it_was_read():
+def test_a_late_second_answer_stays_until_it_was_read():
     """Then it stays while its call does; where that leaves, the notes tell both outcomes."""
     talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
     late = [user("Run the tests."), assistant("", ("c", "all")), tool_result("c", "still running")]
@@ -387,7 +387,7 @@ def test_a_late_result_that_was_read_takes_nothing_with_it(tokens):
     assert decision.clips == ()
 
 
-def test_a_late_result_comes_back_with_its_call_where_large_messages_are_shown_short():
+def test_a_late_result_comes_back_with_its_call_after_clipping():
     items = with_a_late_result(call_at=37, late_at=55)
     for large in (44, 50):
         items[large] = Large(f"k{large}", "assistant", 6_000)
@@ -489,7 +489,7 @@ def test_large_sizes_are_told_to_the_token():
     assert "keep 1,234,567 tokens" in next(settings.policy().caveats(None))
 
 
-def test_a_result_without_an_id_answers_a_call_of_the_newest_answer():
+def test_a_result_without_id_answers_the_newest_call():
     calling = item("assistant", 10, 0, calls=("a", "b"))
     results = [item("tool", 10, number, answers=("",)) for number in (1, 2)]
     assert match_calls([calling, results[0]]).pending, "one of the calls is open"

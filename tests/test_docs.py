@@ -312,7 +312,7 @@ def test_the_site_is_built_strictly_and_shows_every_public_name(tmp_path):
     assert sorted(set(described()) - entries) == []
 
 
-def test_the_reference_has_every_name_that_the_pages_import_and_none_twice():
+def test_the_reference_has_every_imported_name_once():
     described_names = described()
     assert sorted({name for name in described_names if described_names.count(name) > 1}) == []
     assert sorted(imported() - {*described_names}) == []

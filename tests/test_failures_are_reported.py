@@ -32,7 +32,7 @@ class Paid(Scripted):
         return replace(super().summarize(request), cost=Cost(1, 900, 60))
 
 
-def test_a_call_is_in_the_cost_although_a_counter_fails_after_it():
+def test_a_call_is_in_the_cost_before_a_counter_fails():
     summarizer = Paid(short_summary)
 
     def wrong_after_the_call(messages: Any) -> int:
@@ -48,7 +48,7 @@ def test_a_call_is_in_the_cost_although_a_counter_fails_after_it():
     assert result.cost == Cost(1, 900, 60)
 
 
-def test_a_counter_that_fails_after_the_commit_does_not_fail_the_compaction(caplog):
+def test_a_counter_that_fails_after_the_commit_harms_nothing(caplog):
     compactor = new_compactor()
 
     def failing(view: Any) -> Size:
@@ -105,7 +105,7 @@ def test_a_write_without_a_head_returns_the_head_in_force():
     assert store.write(SCOPE, {"remarks": [StoredItem("a", b"1")]}) == "first"
 
 
-def test_the_cost_of_a_compaction_is_on_the_error_that_it_raises():
+def test_the_error_has_the_cost_of_its_compaction():
     compactor = Compactor(
         Paid(lambda request: ""), archive=Archive(InMemoryStore()), on_failure="raise"
     )

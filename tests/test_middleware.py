@@ -103,7 +103,7 @@ def test_what_cannot_be_set_is_said_at_the_next_step(name, value, problem):
     assert kept_messages(run_step(middleware)) == 3
 
 
-def test_a_step_that_was_due_and_changed_nothing_is_not_planned_each_time(monkeypatch):
+def test_a_vain_plan_is_not_made_at_each_step(monkeypatch):
     calls: list[int] = []
     engine = step_update.compact_messages
 
@@ -248,7 +248,7 @@ def archived_ids(store: Any, tenant: str = "local", thread: str = "t") -> list[s
     return [original.message.id for original in archive.get(scope, keys)]
 
 
-def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
+def test_its_own_archive_comes_before_the_agents_store():
     own_store = InMemoryStore()
     agents_store = InMemoryStore()
     new_middleware(archive=own_store).before_model(
@@ -262,7 +262,7 @@ def test_an_archive_of_its_own_goes_before_the_store_of_the_agent():
     ("settings", "message"),
     [({}, "cannot be recalled"), ({"trigger": None}, "nothing is summarised")],
 )
-def test_without_an_archive_or_a_trigger_one_line_in_the_log_says_so(settings, message, caplog):
+def test_a_missing_archive_or_trigger_is_logged_once(settings, message, caplog):
     middleware = new_middleware(**settings)
     for count in (8, 100, 400):
         assert (run_step(middleware, count) is None) == bool(settings)
@@ -270,7 +270,7 @@ def test_without_an_archive_or_a_trigger_one_line_in_the_log_says_so(settings, m
 
 
 @pytest.mark.parametrize("thread", [None, "t"])
-def test_an_archive_without_a_thread_id_is_warned_about_at_the_first_compaction(thread, caplog):
+def test_an_archive_without_thread_id_is_warned_about(thread, caplog):
     store = InMemoryStore()
     middleware = new_middleware(archive=store)
     graph = create_agent(ScriptedChatModel(answers="fine"), middleware=[middleware])

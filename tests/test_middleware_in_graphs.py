@@ -75,7 +75,7 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history):
 
 
 @pytest.mark.parametrize("loop", [False, True], ids=["sync", "async"])
-def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals(loop):
+def test_subagents_see_only_their_own_sessions(loop):
     middleware = new_middleware()
     store = InMemoryStore()
     reader_model = ScriptedChatModel(answers=tool_steps(9, prefix="th"))
@@ -149,7 +149,7 @@ class Linked(ScriptedChatModel):
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-def test_a_server_that_holds_the_history_holds_no_more_than_the_view(history):
+def test_a_server_side_history_is_cut_to_the_view(history):
     model = Linked(answers=lambda _: AIMessage("ok", response_metadata={"id": f"resp_{len(sent)}"}))
     graph = new_agent(model, new_middleware(history=history))[0]
     held_messages = {None: 0}
@@ -253,7 +253,7 @@ def test_two_agents_have_records_of_their_own():
 
 
 @pytest.mark.parametrize("tenants", [("ann", "bob")])
-def test_tenants_with_one_name_for_a_thread_see_nothing_of_each_other(tenants):
+def test_tenants_with_equal_thread_names_are_apart(tenants):
     store = InMemoryStore()
     for tenant in tenants:
         middleware = new_middleware(tenant=lambda runtime, name=tenant: name)

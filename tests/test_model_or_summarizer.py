@@ -76,7 +76,7 @@ def raises(messages: list[Any]) -> str:
     raise ValueError("no")
 
 
-def test_a_function_that_returns_a_message_is_told_to_return_its_text():
+def test_a_function_must_return_text_and_no_message():
     settings: Any = {"keep": ("messages", 2), "on_failure": "raise"}
     compactor = Compactor(summarizer=lambda _: AIMessage("- so"), **settings)
     with pytest.raises(SummaryError, match=r"returned AIMessage, and not a text; .*answer\.text"):
@@ -209,7 +209,7 @@ SAID = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
 BOUNDED: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
 
 
-def test_a_history_of_an_unknown_window_has_a_bound_although_no_model_writes():
+def test_the_embedded_summariser_bounds_an_unknown_window():
     model = ScriptedChatModel(answers=lambda _: RuntimeError("401"))
     for count, outcome in ((18, "kept"), (20, "compacted")):
         result = Compactor(model, **BOUNDED).compact(SAID[:count], thread_id="t")

@@ -186,7 +186,7 @@ def test_two_conversations_without_a_thread_that_begin_alike_share_nothing(tmp_p
         assert ("alpha" in text) != ("beta" in text)
 
 
-def test_a_history_that_was_shorter_once_is_seen_as_in_another_process():
+def test_a_once_shorter_history_is_seen_as_in_another_process():
     settings = {**SETTINGS, "history": "preserve", "archive": Archive.open("memory:")}
     middlewares = [SummarizationMiddleware("embedded", **settings) for _ in range(2)]
     messages = [HumanMessage(f"Question {n}.", id=f"m{n}") for n in range(30)]

@@ -119,7 +119,7 @@ def test_going_back_to_an_older_summary_keeps_what_still_fits():
 
 
 @pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
-def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(settings):
+def test_a_once_shorter_history_continues_its_later_records(settings):
     summarizer = Scripted(short_summary)
     compactor = new_compactor(summarizer, trigger=("messages", 8), keep=("messages", 2), **settings)
     sent = talk(30)
@@ -133,7 +133,7 @@ def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(se
     assert len(summarizer.requests) == calls_before
 
 
-def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back():
+def test_a_clipping_record_keeps_the_notes_before_it():
     compactor = new_compactor(keep=("messages", 6), window=20_000, stale_results={"over": 400})
     compacted(talk(8), compactor, force=True)
     looked = talk(8)
@@ -167,7 +167,7 @@ def eager_compactor(summarizer: Scripted, **settings: Any) -> Compactor:
 
 @pytest.mark.parametrize("form", ["openai", "langchain"])
 @pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
-def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(form, settings):
+def test_a_message_sent_twice_is_paid_for_once(form, settings):
     summarizer = Scripted(short_summary)
     compactor = eager_compactor(summarizer, **settings)
     first = [repeated_message(form), *turns(0, 6, form)]
@@ -307,7 +307,7 @@ def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers()
 
 @pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
 @pytest.mark.parametrize("clears", [True, False])
-def test_a_node_that_forgets_to_clear_its_messages_is_warned_about_once(clears, settings, caplog):
+def test_a_node_that_keeps_its_messages_is_warned_about_once(clears, settings, caplog):
     compactor = eager_compactor(Scripted(short_summary), **settings)
 
     def shorten(state: MessagesState) -> dict[str, Any]:

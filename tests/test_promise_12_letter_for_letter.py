@@ -69,7 +69,7 @@ CASES = [(name, window) for name in MAKERS for window in (4_000, 12_000, 100_000
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "window"), CASES)
-def test_every_piece_stands_in_a_message_of_the_user_letter_for_letter(name, window):
+def test_every_piece_is_in_a_user_message_literally(name, window):
     compactor = new_compactor(MAKERS[name], window=window, keep=("messages", 4))
     view = list[Any]()
     text_by_id = dict[str, str]()
@@ -159,7 +159,7 @@ def test_what_a_user_pastes_opens_no_part_of_the_notes():
     assert "## Summary" not in headings
 
 
-def test_a_statement_that_a_model_names_as_binding_counts_only_as_a_quotation():
+def test_a_models_rule_counts_only_as_a_quotation():
     text = "Read the plan. " * 300 + "Never restart host-7! " + "It is a long plan. " * 300
     answer = (
         "## Found and decided\n- The plan was read.\n## Binding\n"

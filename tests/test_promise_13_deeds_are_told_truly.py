@@ -116,12 +116,12 @@ def test_a_result_of_any_depth_has_an_outcome():
 
 
 @pytest.mark.parametrize("result", FAILURES)
-def test_what_says_by_its_fields_that_it_failed_is_told_as_failed(result):
+def test_a_result_whose_fields_say_failed_is_told_as_failed(result):
     [line] = done_lines(call_and_result("book_flight", {"id": "TP9"}, result, "1"))
     assert " → failed: " in line
 
 
-def test_a_result_marked_as_an_error_is_told_as_failed_whatever_it_says():
+def test_a_result_marked_as_error_is_told_as_failed():
     call = {"type": "tool_use", "id": "t1", "name": "book_flight", "input": {"id": "TP9"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "QX71", "is_error": True}
     history = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
@@ -129,7 +129,7 @@ def test_a_result_marked_as_an_error_is_told_as_failed_whatever_it_says():
     assert line.startswith("book_flight(TP9) → failed: QX71 [")
 
 
-def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
+def test_each_result_is_told_with_its_own_call():
     calls = [
         {"type": "tool_use", "id": f"t{n}", "name": "book", "input": {"seat": f"S{n}"}}
         for n in range(3)
@@ -174,7 +174,7 @@ def forty_looks_and_mails() -> list[Message]:
     return history
 
 
-def test_what_does_not_fit_is_counted_by_tool_and_looks_give_way_before_deeds():
+def test_looks_give_way_before_deeds_and_are_counted():
     history = forty_looks_and_mails()
     compactor = new_compactor(window=4_000, keep=("messages", 1))
     view: list[Message] = []
@@ -263,7 +263,7 @@ def test_the_range_of_counted_lines_runs_forward():
     assert "recall range m1 to m2r" in write_line(tally_of([tally_of([look]), edit]))
 
 
-def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
+def test_a_cut_call_keeps_the_name_of_its_object():
     history: list[Message] = []
     for n in range(30):
         args = {"new": f"value = {n}\n" * 60, "file": "line\n" * 60, "old": "value\n" * 60}
@@ -333,7 +333,7 @@ def test_a_refused_to_do_list_is_not_the_one_in_force():
     assert "## Open\n- 2 | test\n- 1 | shipped" in notes
 
 
-def test_what_the_user_answers_to_a_question_of_a_tool_is_said_by_the_user():
+def test_an_answer_to_a_tools_question_is_the_users():
     notes = notes_of(
         *call_and_result("AskUserQuestion", {"question": "Which?"}, "The blue one,\nplease.", "a1")
     )
@@ -356,7 +356,7 @@ def test_two_calls_under_one_id_keep_their_own_results():
     assert "pay(y) → refused y" in notes
 
 
-def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
+def test_a_long_session_counts_what_it_left_out():
     with Archive.open("memory:") as archive:
         compactor = Compactor(window=3_000, archive=archive, alternate_roles="off")
         view: list[Any] = []
@@ -389,7 +389,7 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
         '{"output": "KeyError: vat", "metadata": {"exit_code": 2}}',
     ],
 )
-def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
+def test_a_failed_program_outlasts_successful_ones(answer):
     messages = [user("Make it pass.", id="u0")]
     for n in range(40):
         output = answer if n == 5 else "Exit code: 0 (ok)\n" + "all of it is well\n" * 9

@@ -83,7 +83,7 @@ def test_a_message_that_was_only_clipped_is_counted_in_a_header(tmp_path):
     assert conspectus_header(answer, "messages-clipped") == "1"
 
 
-def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(tmp_path):
+def test_headers_count_evictions_also_after_a_restart(tmp_path):
     history = talk(30)
     longer = [*history, {"role": "assistant", "content": "x"}, history[-1]]
     with endpoint_with_window(tmp_path / "a.db", alternate_roles="off") as (upstream, endpoint):
@@ -107,7 +107,7 @@ def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(t
         assert headers[1][name] == headers[2][name] == headers[3][name]
 
 
-def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_path):
+def test_a_fitting_request_passes_byte_for_byte(tmp_path):
     raw = b'{"messages" : [{"role":"user","content":"h\\u00e9"}],\n "model":"m", "stream":true}'
     with endpoint_with_window(tmp_path / "a.db", lambda request: faults.slow(0.2, FILLER)) as (
         upstream,
@@ -136,7 +136,7 @@ def test_beside_many_tools_the_window_is_not_filled_to_its_brim(tmp_path):
     assert 0.8 * WINDOW < max(sent.tokens for sent in upstream.requests) < 0.97 * WINDOW
 
 
-def test_a_long_answer_beside_many_tools_takes_half_of_what_they_leave(tmp_path):
+def test_a_long_answer_takes_half_of_what_tools_leave(tmp_path):
     look = {"name": "look", "description": FILLER * 32, "parameters": {"type": "object"}}
     tools = [{"type": "function", "function": look}]
     assert METER.tools(tools) > WINDOW / 2
@@ -146,7 +146,7 @@ def test_a_long_answer_beside_many_tools_takes_half_of_what_they_leave(tmp_path)
         assert len(upstream.requests) == 1
 
 
-def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
+def test_room_for_the_answer_does_not_shrink_a_window(tmp_path):
     answers = []
     with proxied_script(
         ["fine"] * 3, tmp_path / "a.db", window=20_000, count=provider_tokens

@@ -143,7 +143,7 @@ def compaction_item(answer: Any) -> Any:
     return item.model_dump(exclude_none=True)
 
 
-def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path):
+def test_a_trigger_is_answered_with_one_item(tmp_path):
     history = long_history()
     with endpoint_and_client(tmp_path / "a.db") as (upstream, _, client):
         items_and_trigger = [*history, TRIGGER]
@@ -170,7 +170,7 @@ def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path):
                 assert METER.messages(sent) < METER.messages(history) * (0.5 if not earlier else 1)
 
 
-def test_an_item_is_its_tenants_and_outlives_a_restart_but_not_its_thread(tmp_path):
+def test_an_item_outlives_a_restart_but_not_its_thread(tmp_path):
     with endpoint_and_client(tmp_path / "a.db") as (upstream, endpoint, client):
         item = compaction_item(client.responses.compact(model="m", input=long_history()))
         with_item: Any = [item, NEW]

@@ -84,9 +84,7 @@ def last_request(upstream: Upstream) -> str:
 
 
 @pytest.mark.parametrize("deleted_index", [0, 1, 2])
-def test_a_response_that_was_deleted_answers_no_more_and_no_chain_through_it(
-    tmp_path, deleted_index
-):
+def test_a_deleted_response_ends_every_chain_through_it(tmp_path, deleted_index):
     with providing(tmp_path) as (upstream, _, client):
         names = list[str]()
         previous_id = None
@@ -145,7 +143,7 @@ def test_another_process_deletes_what_this_one_remembers(tmp_path):
         )
 
 
-def test_a_name_that_comes_again_does_not_bring_back_what_was_deleted(monkeypatch):
+def test_a_reused_name_does_not_bring_back_a_deletion(monkeypatch):
     with Archive.open("memory:") as archive:
         histories = HeldHistories(archive)
         histories.keep("ann", HeldHistory("t"), "a", ["first"])

@@ -80,7 +80,7 @@ def test_the_thread_is_that_of_the_graphs_config():
 @pytest.mark.slow
 @pytest.mark.parametrize("archived", [True, False])
 @pytest.mark.parametrize("sends", ["all", "what came back"])
-def test_what_a_client_asks_again_is_in_view_and_is_read_once(archived, sends):
+def test_a_repeated_question_is_in_view_and_read_once(archived, sends):
     messages = talk(20)
     for n in range(0, len(messages), 2):
         archive = Archive(InMemoryStore()) if archived else None
