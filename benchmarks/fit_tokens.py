@@ -156,11 +156,11 @@ def main(found: Path, models: Path | None) -> None:
 
 def texts_to_fit(found: Path) -> Iterator[tuple[Source, str]]:
     """Give the texts of all sources."""
-    for name in ALL:
+    for name, kind in ALL.items():
         if not is_held_back(name):
             source = PROSE if name.startswith(PROSE_KINDS) else KIND
             source = NAMES if name.startswith("names in ") else source
-            for text in texts_of(name, KIND_SIZES):
+            for text in texts_of(kind, KIND_SIZES):
                 yield source, text
     for drawn in FORMS:
         for number in range(drawn.many):
