@@ -138,6 +138,65 @@ def _stop_behind(text: str, start: int) -> int:
     return start
 
 
+def cut_around(text: str, kept: Sequence[str], room: float) -> str:
+    """Return a text cut to a length, in which some of its statements stand whole.
+
+    What stands between them shares the room that they leave. If not even they fit, the last ones
+    are left out.
+
+    Args:
+        text: the text. One that fits is returned as it is.
+        kept: statements in the text, in their order.
+        room: the most characters of the result.
+
+    Example:
+        >>> cut_around(f"{'On and on. ' * 9}Never push. {'And on. ' * 9}", ["Never push."], 30)
+        '… Never push. …'
+    """
+    if len(text) <= room:
+        return text
+    spans = _spans_that_fit(text, kept, room)
+    if not spans:
+        return cut(text, room)
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    between = [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    size_kept = sum(end - start for start, end in spans)
+    marks = (len(GAP) + 2) * len(between)
+    limit = common_limit(map(len, between), room - size_kept - marks)
+    pieces: list[str] = []
+    for number, part in enumerate(between):
+        pieces.append(_between(part, limit))
+        if number < len(spans):
+            start, end = spans[number]
+            pieces.append(text[start:end])
+    return "".join(pieces).strip()
+
+
+def _spans_that_fit(text: str, kept: Sequence[str], room: float) -> list[tuple[int, int]]:
+    """Return where statements stand in a text, as many as fit with a mark around each."""
+    spans: list[tuple[int, int]] = []
+    behind = 0
+    left = room - len(GAP) - 2
+    for statement in kept:
+        start = text.find(statement, behind)
+        left -= len(statement) + len(GAP) + 2
+        if left < 0:
+            break
+        if start >= 0:
+            behind = start + len(statement)
+            spans.append((start, behind))
+    return spans
+
+
+def _between(part: str, limit: float) -> str:
+    """Return what stands between two statements, or as much of it as says something."""
+    if len(part) <= limit or not part.strip():
+        return part
+    if limit < SHORTEST_PIECE:
+        return f" {GAP} "
+    return f" {cut(part.strip(), limit)} "
+
+
 def cut_lines(text: str, room: float) -> str:
     """Return a text cut as `cut` does it. Of a list the long items are cut, each at its end.
 

@@ -37,6 +37,9 @@ LINE_OVERHEAD = 16
 ARGUMENT_OVERHEAD = 3
 """Characters of an argument beside its name and its value."""
 
+RULE_OVERHEAD = 3
+"""Characters of a mark between two rules of a line."""
+
 CACHED_NOTES = 16
 """The most notes of which the lines are kept in memory beside their plain data."""
 
@@ -121,6 +124,13 @@ class Line:
         cited = self.cited_ids
         return size + sum(map(len, cited)) + 2 * len(cited)
 
+    def size_with_rules(self, number: int) -> int:
+        """Return the characters of the line if only so many of its rules stand."""
+        rules = self.rules[:number]
+        cited = sum(map(len, self.cited_ids)) + 2 * len(self.cited_ids)
+        around = LINE_OVERHEAD + len(self.speaker) + cited
+        return around + sum(len(rule) + RULE_OVERHEAD for rule in rules) + RULE_OVERHEAD
+
     @property
     def acts(self) -> bool:
         """Whether the call has changed something.
@@ -169,6 +179,9 @@ class Notes:
         user: the name under which the user speaks; None if nobody has looked.
         below: what to say of messages that stay in view below the notes, although later ones left.
         density: the characters of lines for each token of the last text; 0 if no line was cut.
+        rules: sentences that the program has laid down; they stand before the lines.
+        removed_rules: ids of statements that a person has taken out of the rules.
+        rules_left_out: rules that the last text has no room for, each with the id of its message.
     """
 
     lines: tuple[Line, ...] = ()
@@ -184,6 +197,9 @@ class Notes:
     user: str | None = None
     below: str = ""
     density: float = 0.0
+    rules: tuple[str, ...] = ()
+    removed_rules: tuple[str, ...] = ()
+    rules_left_out: tuple[tuple[str, str], ...] = ()
 
     def lines_by_part(self) -> list[tuple[Line, ...]]:
         """Return the lines of each part."""

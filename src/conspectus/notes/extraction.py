@@ -6,20 +6,24 @@ phrase is known here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conspectus.messages import Message
-from conspectus.messages.hosts import standing_topics
+from conspectus.messages.hosts import is_host_message, standing_topics
 from conspectus.messages.message import Call, Result, fields_of
 from conspectus.messages.users import is_by_user
 from conspectus.notes.cutting import BREAK, GAP, cut, one_line, without_encoded
 from conspectus.notes.data import Answer, Line, Notes
 from conspectus.notes.json_fields import read_json, value_text
 from conspectus.notes.outcomes import outcome_of
+from conspectus.notes.rules import add_later_statements, in_order, lines_of
 from conspectus.notes.skills import Skills
 from conspectus.notes.todo import todo_items
-from conspectus.notes.tools import Tool, ToolTable
+from conspectus.notes.tools import PATHS, Tool, ToolTable
+from conspectus.rules import statements_in
 
 LONGEST_VALUE = 4_000
 """The most characters of one value that a line keeps. The archive has all of them."""
@@ -30,6 +34,15 @@ often repeats the list or the user's words, which stand elsewhere."""
 
 HOST = "host"
 """The speaker of messages in the user's role that the user did not write, such as reminders."""
+
+RULES_OF_FILE = 16
+"""The most rules that are taken over from one file."""
+
+RuleFinder = Callable[[str], Sequence[str]]
+"""Returns the statements of a text that bind, word for word."""
+
+_TEXT_FILE = re.compile(r"[\w.-]{1,80}\.(?:md|mdc|txt|rst|adoc)\b", re.IGNORECASE)
+"""The name of a file of text."""
 
 EMPTY = "(empty)"
 """Stands for a result without text."""
@@ -43,6 +56,7 @@ def extract_notes(
     before: Notes | None = None,
     tools: Mapping[str, Tool] | None = None,
     skills: Skills | None = None,
+    find_rules: RuleFinder = statements_in,
 ) -> Notes:
     """Return what the messages that leave add to the notes.
 
@@ -54,13 +68,15 @@ def extract_notes(
         before: the notes so far. The first to speak in them is the user.
         tools: what is known of tools.
         skills: which calls read skill files.
+        find_rules: returns the statements of a text that bind, word for word.
     """
     before = before or Notes()
     answer = answer or Answer()
     user = before.user
     if user is None:
         user = _name_of_user([*leaving, *staying])
-    reader = _LineReader(tools or ToolTable(), user, skills, before.todo or ())
+    reader = _LineReader(tools or ToolTable(), user, skills, before.todo or (), find_rules)
+    reader.read_names(line.text for line in before.lines if line.kind == "said")
     first_position = max((line.span[-1] + 1 for line in before.lines), default=0)
     for position, message in enumerate(leaving, first_position):
         reader.read(message, position)
@@ -69,7 +85,9 @@ def extract_notes(
         lines = [line for line in lines if line.kind != "agent" or line.speaker]
     for line in lines:
         if line.kind == "said":
-            line.rules = tuple(rule for rule, cited in answer.binding if cited == line.ids[0])
+            quoted = [rule for rule, cited in answer.binding if cited == line.ids[0]]
+            line.rules = in_order(line.text, [*line.rules, *quoted])
+    add_later_statements(before.lines, lines)
     findings = [Line("found", ids, one_line(text)) for text, ids in answer.found]
     return Notes(
         (*lines, *findings),
@@ -96,24 +114,33 @@ class _LineReader:
         user: the name under which the user speaks.
         skills: which calls read skill files.
         todo_before: the to-do list of the notes so far.
+        find_rules: returns the statements of a text that bind.
         lines: the lines so far.
         todo: the newest to-do list; None if none was written.
         skill_files: references to the skill files that were read, by their paths.
         calls: the calls since the user spoke last, by their ids.
         earlier_calls: the newest call of each id before that.
         todo_args: the arguments of calls that wrote a to-do list, by the ids of the calls.
+        named_files: names of files of text that the user has named.
     """
 
     tools: Mapping[str, Tool]
     user: str
     skills: Skills | None
     todo_before: Sequence[str]
+    find_rules: RuleFinder
     lines: list[Line] = field(default_factory=list)
     todo: tuple[str, ...] | None = None
     skill_files: dict[str, str] = field(default_factory=dict)
     calls: dict[str, list[Line]] = field(default_factory=dict)
     earlier_calls: dict[str, Line] = field(default_factory=dict)
     todo_args: dict[str, str] = field(default_factory=dict)
+    named_files: set[str] = field(default_factory=set)
+
+    def read_names(self, texts: Iterable[str]) -> None:
+        """Take note of the files of text that the user names: what they lay down binds."""
+        for text in texts:
+            self.named_files |= {name.casefold() for name in _TEXT_FILE.findall(text)}
 
     def read(self, message: Message, position: int) -> None:
         """Add what one message says, calls and answers."""
@@ -137,11 +164,19 @@ class _LineReader:
 
     def _line_of_words(self, message: Message, words: str, position: int) -> Line:
         speaker = self._speaker_of(message)
+        is_users = message.role == "user" and not speaker
+        rules: Sequence[str] = ()
+        if is_users:
+            self.read_names([words])
+            rules = self.find_rules(words)
+        elif message.role == "system" and not is_host_message(message):
+            rules = lines_of(words)
         return Line(
-            "said" if message.role == "user" and not speaker else "agent",
+            "said" if is_users else "agent",
             (message.cite,),
             words,
             speaker,
+            rules=in_order(words, rules),
             span=(position, position),
         )
 
@@ -185,9 +220,16 @@ class _LineReader:
         answer = result.text.strip()
         if tool.asks and answer and not is_marked_failed:
             answer_line = Line(
-                "said", (message.cite,), answer, line.call, span=(position, position)
+                "said",
+                (message.cite,),
+                answer,
+                line.call,
+                rules=in_order(answer, self.find_rules(answer)),
+                span=(position, position),
             )
             self.lines.append(answer_line)
+        if not is_marked_failed and not tool.asks:
+            self._read_rules_of_file(message, line, answer, position)
         # What a tool has read may hold marks of a failure that is not its own.
         failed = is_marked_failed or (outcome.failed and tool.effect is not False)
         if tool.todo and not failed:
@@ -199,6 +241,27 @@ class _LineReader:
         line.is_data = outcome.is_data
         line.failed = line.failed or failed
         line.span = (line.span[0], position)
+
+    def _read_rules_of_file(self, message: Message, line: Line, text: str, position: int) -> None:
+        """Take over what a skill file, or a file of text that the user has named, lays down."""
+        path = next((value for name, value in line.args if name in PATHS), "")
+        name = posixpath.basename(path)
+        is_skill = self.skills is not None and bool(self.skills.read(line.call, line.args))
+        if not is_skill and name.casefold() not in self.named_files:
+            return
+        rules = self.find_rules(text)[:RULES_OF_FILE]
+        if rules:
+            words = "\n".join(rules)
+            self.lines.append(
+                Line(
+                    "agent",
+                    (message.cite,),
+                    words,
+                    path,
+                    rules=in_order(words, rules),
+                    span=(position, position),
+                )
+            )
 
     def _line_for_result(self, result: Result, position: int) -> Line:
         """Return the line of the call that a result answers, or a new line if there is no call.

@@ -11,6 +11,7 @@ from conspectus.notes.cutting import (
     SHORTEST_PIECE,
     common_limit,
     cut,
+    cut_around,
     cut_lines,
     one_line,
 )
@@ -83,6 +84,8 @@ def shorten_line(line: Line, allowance: float) -> Line:
     if line.kind == "done":
         return _shorten_call(line, allowance - citation)
     room = allowance - citation - len(line.speaker)
+    if line.rules:
+        return replace(line, text=cut_around(line.text, line.rules, room))
     # The end of what an agent reports is its result.
     text = cut_lines(line.text, room) if line.kind == "said" else cut(line.text, room)
     return replace(line, text=text)

@@ -46,10 +46,12 @@ class Protection(Enum):
     ORDINARY = auto()
     TELLING = auto()
     """It says much in few words, such as a list of rules among hundreds of short requests."""
+    NEWEST = auto()
+    """It is the newest message."""
     RULE = auto()
-    """It has a statement that binds, or it is the newest message."""
+    """It has statements that bind."""
     TASK = auto()
-    """It is the first message. So protected is also one that is a rule and tells much."""
+    """It is the first message. So protected is also the newest one if it tells much or binds."""
 
 
 class Turns(NamedTuple):
@@ -58,16 +60,22 @@ class Turns(NamedTuple):
     cut: int  # to more than `SHORT` characters
     cut_short: int  # to `SHORT` characters
     leave_out: int | None = None
-    cut_last: int | None = None  # to `LAST_LEVELS`
+    cut_to_rules: int = 1  # to its statements that bind
+    leave_out_rules: int = 7  # one after the other, those of the oldest message first
+    cut_last: int | None = None  # to `LAST_LEVELS`, of what stands without rules
 
 
 SHORTENING_ORDER: Mapping[Protection, Turns] = {
     Protection.ORDINARY: Turns(cut=0, cut_short=0, leave_out=2),
     Protection.TELLING: Turns(cut=1, cut_short=3, leave_out=4),
-    Protection.RULE: Turns(cut=0, cut_short=0, cut_last=5),
-    Protection.TASK: Turns(cut=1, cut_short=3, cut_last=5),
+    Protection.RULE: Turns(cut=0, cut_short=0, leave_out=7),
+    Protection.NEWEST: Turns(cut=0, cut_short=0, cut_last=6),
+    Protection.TASK: Turns(cut=1, cut_short=3, cut_to_rules=6, cut_last=6),
 }
-"""The turn in which each step of a message is taken, by its protection. Lower turns come first."""
+"""The turn in which each step of a message is taken, by its protection. Lower turns come first.
+
+Of the rules those of the oldest message are left out first, so that none stands without a later
+statement that changes it."""
 
 
 class ShorteningStep(NamedTuple):
@@ -114,12 +122,14 @@ def shortening_steps(lines: Mapping[int, Line]) -> list[ShorteningStep]:
     """Return the steps by which messages of the user give way, in their order.
 
     Args:
-        lines: the messages by their positions; at least one.
+        lines: the messages by their positions; at least one. Lines of others are among them if
+            they have rules.
     """
     vocabulary = Vocabulary(lines)
-    first = min(lines)
-    newest = max(lines)
-    steps: list[tuple[int, float, ShorteningStep]] = []
+    said = [position for position, line in lines.items() if line.kind == "said"]
+    first = min(said, default=-1)
+    newest = max(said, default=-1)
+    steps: list[_Turn] = []
     for position, line in lines.items():
         protection = _protection_of(
             line,
@@ -128,25 +138,65 @@ def shortening_steps(lines: Mapping[int, Line]) -> list[ShorteningStep]:
             is_telling=vocabulary.is_telling(position, line),
         )
         turns = SHORTENING_ORDER[protection]
-        for level in CUT_LEVELS:
-            if level < line.size:
-                turn = turns.cut if level > SHORT else turns.cut_short
-                steps.append((turn, -level, ShorteningStep(position, level)))
-        if turns.leave_out is not None:
+        steps += _steps_of_cutting(position, line, turns)
+        if line.rules:
+            steps += _steps_of_rules(position, line, turns)
+        elif turns.leave_out is not None:
             rarity = vocabulary.average_rarity(position)
-            steps.append((turns.leave_out, rarity, ShorteningStep(position, 0)))
-        if turns.cut_last is not None:
-            for level in LAST_LEVELS:
-                if level < line.size:
-                    steps.append((turns.cut_last, -level, ShorteningStep(position, level)))
-    return [step for _, _, step in sorted(steps)]
+            steps.append(_Turn(turns.leave_out, rarity, ShorteningStep(position, 0)))
+    return [turn.step for turn in sorted(steps, key=lambda turn: turn[:2])]
+
+
+class _Turn(NamedTuple):
+    """A step with its turn, and its place among the steps of that turn."""
+
+    number: int
+    place: float
+    step: ShorteningStep
+
+
+def _steps_of_cutting(position: int, line: Line, turns: Turns) -> list[_Turn]:
+    """Return the steps in which a message is cut, and none of its rules."""
+    least = line.size_with_rules(len(line.rules)) if line.rules else 0
+    steps: list[_Turn] = []
+    for level in CUT_LEVELS:
+        if least < level < line.size:
+            number = turns.cut if level > SHORT else turns.cut_short
+            steps.append(_Turn(number, -level, ShorteningStep(position, level)))
+    if turns.cut_last is not None and not line.rules:
+        for level in LAST_LEVELS:
+            if level < line.size:
+                steps.append(_Turn(turns.cut_last, -level, ShorteningStep(position, level)))
+    return steps
+
+
+def _steps_of_rules(position: int, line: Line, turns: Turns) -> list[_Turn]:
+    """Return the steps that leave a message its rules, then fewer of them, the last ones first.
+
+    Something is left of a message that always stays.
+    """
+    steps: list[_Turn] = []
+    always_stays = turns.leave_out is None
+    size = line.size
+    for number in reversed(range(len(line.rules) + 1)):
+        characters = line.size_with_rules(number) if number or always_stays else 0
+        if characters >= size:
+            continue
+        size = characters
+        is_whole = number == len(line.rules)
+        turn = turns.cut_to_rules if is_whole else turns.leave_out_rules
+        place = -characters if is_whole else position
+        steps.append(_Turn(turn, place, ShorteningStep(position, characters)))
+    return steps
 
 
 def _protection_of(line: Line, *, is_first: bool, is_newest: bool, is_telling: bool) -> Protection:
     if is_first:
         return Protection.TASK
-    if is_newest or line.rules:
-        return Protection.TASK if is_telling else Protection.RULE
+    if is_newest:
+        return Protection.TASK if is_telling or line.rules else Protection.NEWEST
+    if line.rules:
+        return Protection.RULE
     return Protection.TELLING if is_telling else Protection.ORDINARY
 
 

@@ -13,6 +13,7 @@ from conspectus.notes.data import Kind, Line, Notes
 from conspectus.notes.line_text import line_text, shorten_line
 from conspectus.notes.room import Attempt, allowances, fill_room
 from conspectus.notes.tally import tally_of
+from conspectus.rules import rule_id
 
 HEADINGS: dict[Kind, str] = {
     "said": "Said by the user",
@@ -36,6 +37,9 @@ KEPT_OF_LINE = 300
 
 KEPT_OF_WORDS = 8_000
 """Characters of a message of the user that a record keeps at least."""
+
+NAMED_LEFT_OUT = 24
+"""The most messages that are named because their rules have no room."""
 
 KEPT_LEFT_OUT = 64
 """Up to so many lines that are left out stay in the record. More are replaced by their tally."""
@@ -73,6 +77,7 @@ class NotesRenderer:
 
     def __init__(self, parts: Sequence[Notes]) -> None:
         self.notes = reduce(Notes.with_new, parts, Notes())
+        self._rules_left_out: tuple[tuple[str, str], ...] = ()
         self._density = self.notes.density
         self._allowances: list[float] = []  # of the last text; empty if its lines stand whole
 
@@ -110,12 +115,13 @@ class NotesRenderer:
         parts = self._shown_parts(calls=calls, words=words)
         lines = [line for part in parts for line in part]
         size = float(sum(line.size for line in lines))
-        before = _within(self.notes.text, int(room * SHARE_AROUND) if lines else room, count)
+        before = self._text_before(int(room * SHARE_AROUND) if lines else room, count)
         behind = self._text_behind(int(room * SHARE_AROUND) if lines else room, count)
 
         def write(characters: float) -> Attempt:
             allowed = allowances(lines, characters) if characters < size else []
-            blocks = [before, *_write_parts(parts, allowed, archived), behind]
+            rules_left_out = _name_left_out(lines, allowed) if archived else ""
+            blocks = [before, *_write_parts(parts, allowed, archived), rules_left_out, behind]
             text = "\n".join(filter(None, blocks))
             return Attempt(text, count(text), allowed)
 
@@ -128,27 +134,46 @@ class NotesRenderer:
         )
         if filled is None:
             self._allowances = []
-            return _write_least(lines, room, count, archived)
-        self._allowances = filled.attempt.allowances
-        self._density = filled.density
-        return filled.attempt.text
+            text = _write_least(lines, room, count, archived)
+        else:
+            self._allowances = filled.attempt.allowances
+            self._density = filled.density
+            text = filled.attempt.text
+        self._rules_left_out = self._missing_rules(lines, text)
+        return text
+
+    @property
+    def rules_left_out(self) -> tuple[tuple[str, str], ...]:
+        """The rules that the last text has no room for, each with the id of its message."""
+        return self._rules_left_out
+
+    def _missing_rules(self, lines: Sequence[Line], text: str) -> tuple[tuple[str, str], ...]:
+        shown = _plain(text)
+        stated = [("", rule) for rule in self._program_rules()]
+        stated += [(line.ids[0] if line.ids else "", rule) for line in lines for rule in line.rules]
+        return tuple(dict.fromkeys(pair for pair in stated if _plain(pair[1]) not in shown))
+
+    def _program_rules(self) -> list[str]:
+        removed = self.notes.removed_rules
+        return [rule for rule in self.notes.rules if rule_id(rule) not in removed]
 
     def recorded(self) -> Notes:
         """Return the notes for a record: not much more of each line than the last text shows.
 
         If many lines are left out, only their tally is recorded.
         """
+        notes = replace(self.notes, rules_left_out=self._rules_left_out)
         if not self._allowances:
-            return self.notes
+            return notes
         pairs = [*zip(self.notes.lines, self._allowances, strict=True)]
         left_out = Counter(line.kind == "said" for line, allowed in pairs if not allowed)
         kept = [
-            float(allowed or left_out[line.kind == "said"] <= KEPT_LEFT_OUT)
+            float(allowed or bool(line.rules) or left_out[line.kind == "said"] <= KEPT_LEFT_OUT)
             for line, allowed in pairs
         ]
         parts = _group_parts(self.notes.lines_by_part(), kept)
         return replace(
-            self.notes,
+            notes,
             lines=tuple(_recorded(line, allowed) for line, allowed in chain.from_iterable(parts)),
             parts=tuple(map(len, parts)),
             density=self._density,
@@ -160,10 +185,19 @@ class NotesRenderer:
             shown_kinds |= {"done", "agent"}
         if words:
             shown_kinds.add("said")
+        removed = frozenset(self.notes.removed_rules)
         return [
-            tuple(line for line in part if line.kind in shown_kinds)
+            tuple(_without_rules(line, removed) for line in part if line.kind in shown_kinds)
             for part in self.notes.lines_by_part()
         ]
+
+    def _text_before(self, room: int, count: Count) -> str:
+        """Return what stands before the lines: the program's rules, and a text that came along."""
+        rules = self._program_rules()
+        while rules and count("\n".join(section("Rules", rules))) > room:
+            rules.pop()
+        text = _within(self.notes.text, room, count)
+        return "\n".join(filter(None, ["\n".join(section("Rules", rules)), text]))
 
     def _text_behind(self, room: int, count: Count) -> str:
         """Return what stands behind the lines: what is open, and a summary of the caller's."""
@@ -181,6 +215,39 @@ class NotesRenderer:
         if notes.summary:
             blocks += ["## Summary", _within(notes.summary, room, count)]
         return "\n".join(blocks)
+
+
+def _plain(text: str) -> str:
+    """Return a text in which any space is one blank, as items of a list are indented."""
+    return " ".join(text.split())
+
+
+def _without_rules(line: Line, removed: frozenset[str]) -> Line:
+    """Return a line without the rules that a person has taken out; its words stay."""
+    if not removed or not line.rules:
+        return line
+    rules = tuple(rule for rule in line.rules if rule_id(rule) not in removed)
+    return line if rules == line.rules else replace(line, rules=rules)
+
+
+def _name_left_out(lines: Sequence[Line], allowed: Sequence[float]) -> str:
+    """Name the messages whose rules have no room; empty if all have."""
+    number = 0
+    ids: dict[str, None] = {}
+    for line, characters in zip(lines, allowed, strict=bool(allowed)):
+        missing = sum(
+            line.size_with_rules(position) > characters
+            for position in range(1, len(line.rules) + 1)
+        )
+        if missing and characters < line.size:
+            number += missing
+            ids |= dict.fromkeys(line.ids[:1])
+    if not number:
+        return ""
+    named = ", ".join([*ids][:NAMED_LEFT_OUT])
+    more = ", …" if len(ids) > NAMED_LEFT_OUT else ""
+    plural = "s" if number > 1 else ""
+    return f"({number} rule{plural} left out; recall {named}{more})"
 
 
 def _write_parts(

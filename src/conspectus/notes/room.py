@@ -18,6 +18,9 @@ from conspectus.notes.weights import steps_by_weight
 USERS_SHARE = 0.5
 """The share of the room that the user's words may take if other lines need the remaining room."""
 
+MOST_OF_RULES = 0.85
+"""The most of the room that rules take from other lines."""
+
 AIMED_SHARE = 0.96
 """The share of its room that a text is to fill if something is cut."""
 
@@ -104,31 +107,37 @@ def fill_room(
 def allowances(lines: Sequence[Line], characters: float) -> list[float]:
     """Return the characters that each line may take, so that all take `characters`.
 
-    A line that is only counted gets 0. The user's words take their share, the other lines what is
-    left, and the words what these leave.
+    A line that is only counted gets 0. The user's words take their share, or what their rules need
+    if that is more, the other lines what is left, and the words what these leave.
     """
     allowed = [float(line.size) for line in lines]
-    said = {
-        position: line
-        for position, line in enumerate(lines)
-        if line.kind == "said" and not line.is_tally
-    }
-    others = [
-        (position, line)
-        for position, line in enumerate(lines)
-        if line.kind != "said" and not line.is_tally
-    ]
+    words: dict[int, Line] = {}
+    others: list[tuple[int, Line]] = []
+    for position, line in enumerate(lines):
+        if line.is_tally:
+            continue
+        if line.kind == "said" or line.rules:
+            words[position] = line
+        else:
+            others.append((position, line))
     others.reverse()
-    size_said = sum(line.size for line in said.values())
+    size_of_words = sum(line.size for line in words.values())
     size_others = sum(line.size for _, line in others)
-    users_room = min(size_said, max(characters * USERS_SHARE, characters - size_others))
+    size_of_rules = sum(_least_size(line) for line in words.values())
+    least = max(characters * USERS_SHARE, min(size_of_rules, characters * MOST_OF_RULES))
+    users_room = min(size_of_words, max(least, characters - size_others))
     free = characters - users_room - size_others
     if free < 0:
         free = _give_way(allowed, steps_by_weight(others), free)
-    free = users_room + free - size_said
+    free = users_room + free - size_of_words
     if free < 0:
-        _give_way(allowed, shortening_steps(said), free)
+        _give_way(allowed, shortening_steps(words), free)
     return allowed
+
+
+def _least_size(line: Line) -> float:
+    """Return the characters of a line that other lines give way to: those of its rules."""
+    return min(line.size, line.size_with_rules(len(line.rules))) if line.rules else 0
 
 
 def _give_way(allowed: list[float], steps: Sequence[ShorteningStep], free: float) -> float:

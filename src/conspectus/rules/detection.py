@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import islice
 
 from conspectus._bounded_cache import BoundedCache
@@ -91,6 +92,23 @@ class _Sentence:
     binds: bool
     heads_list: bool  # it ends with a colon, and speaks of something that binds
     is_item: bool
+
+
+def rule_id(text: str) -> str:
+    """Return the name by which a statement is taken out of the rules: eight digits and letters.
+
+    Equal statements have the same id, wherever they were said.
+
+    Example:
+        >>> rule_id("Never push  to main.") == rule_id("Never push to main.")
+        True
+    """
+    return sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()[:8]
+
+
+def statements_in(text: str) -> tuple[str, ...]:
+    """Return the words of the rules that a text states, in their order."""
+    return tuple(rule.text for rule in find_rules(text))
 
 
 def find_rules(text: str) -> tuple[Rule, ...]:
