@@ -43,6 +43,7 @@ ON_FAILURE = help_of(
     "degrade: the history stays unchanged while it fits the window; then the embedded summariser "
     "writes. keep: it stays unchanged. raise: the command fails.",
 )
+RULE = help_of("rules", "A sentence that stands in each summary; repeat the option for more.")
 ROLES = help_of(
     "alternate_roles", "on, off, or auto: the model in FILE decides, or else the history."
 )
@@ -73,6 +74,7 @@ def compact(
     force: Annotated[
         bool, Option("--force", help="Compact although the trigger is not reached.")
     ] = False,
+    rule: Annotated[list[str] | None, Option(help=RULE, show_default=False)] = None,
     redact: Annotated[bool, Option("--redact", help=help_of("redact"))] = False,
     focus: Annotated[str | None, Option(help=FOCUS)] = None,
     on_failure: Annotated[str, Option(help=ON_FAILURE)] = CompactorSettings.on_failure,
@@ -114,6 +116,7 @@ def compact(
             "max_summary_tokens": max_summary_tokens,
             "on_failure": on_failure,
             "redact": redact,
+            "rules": rule or None,
             "alternate_roles": _roles_for(history.model, alternate_roles),
         }
         with Compactor(**settings) as compactor:
@@ -184,6 +187,7 @@ def _as_data(result: CompactionResult) -> dict[str, Any]:
         **{name: getattr(result, name) for name in RESULT_FIELDS},
         "messages_after": len(result.messages),
         "redacted": dict(result.redacted),
+        "rules_left_out": [rule._asdict() for rule in result.rules_left_out],
         "cost": {name: getattr(result.cost, name) for name in COST},
         "failures": list(result.failures),
     }
@@ -207,6 +211,9 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     if data["redacted"]:
         kinds = (f"{kind} {count:,}" for kind, count in sorted(data["redacted"].items()))
         line(f"Secrets taken out of what is kept, in places: {', '.join(kinds)}")
+    for rule in data["rules_left_out"]:
+        text = " ".join(rule["text"].split())
+        line(f"No room for the rule {rule['id']}: {text}".replace("  ", " "), fg="yellow")
     for note in [*data["failures"], *data["notes"]]:
         line(f"Note: {note}", fg="yellow")
     if data["summary"]:

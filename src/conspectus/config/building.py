@@ -130,6 +130,7 @@ def settings_of(config: SummarizationConfig) -> dict[str, Any]:
         "keep": config.keep.pair,
         "skills": config.skills,
         "pin": loaded(config.pin),
+        "rules": loaded(config.rules),
         "redact": loaded(config.redact),
         "token_counter": loaded(config.token_counter) or count_tokens_approximately,
     }

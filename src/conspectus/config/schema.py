@@ -118,6 +118,12 @@ def _counter(value: str, info: ValidationInfo) -> str:
     return value
 
 
+def _rules(value: Any) -> None:
+    """Refuse a text that names no function: sentences stand in a list."""
+    if isinstance(value, str) and not callable(loaded(value)):
+        raise ValueError(f"'{value:.60}' names no function; write a sentence into a list: ['...']")
+
+
 def _no_flag(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("a number is needed, not true or false")
@@ -240,6 +246,8 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
     """true, or package.module:function, which takes a text and returns a text."""
     pin: Annotated[Text, _checked(loaded)] | None = None
     """A key of additional_kwargs, or package.module:function."""
+    rules: Annotated[list[Text] | Text, _checked(_rules)] | None = None
+    """A list of sentences, or package.module:function."""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
     """true, or a mapping with some of over, newest, least, tools, exclude, arguments."""
     summary_request: RequestKind = "smallest"

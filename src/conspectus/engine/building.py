@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ from conspectus._turns import others_may_compute
 from conspectus.archive import Archive
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, check_whole_number, names_embedded
-from conspectus.engine.settings import AnyArchive, AnySummarizer, Pin, Settings
+from conspectus.engine.settings import AnyArchive, AnyRules, AnySummarizer, Pin, Settings
 from conspectus.errors import PolicyError
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
+from conspectus.notes.extraction import RuleFinder
+from conspectus.rules import statements_in
 from conspectus.tokens import TokenCounter, TokenMeter
 
 
@@ -96,6 +98,32 @@ def predicate(pin: Pin) -> Callable[[Any], bool] | None:
             ) from error
 
     return pinned
+
+
+def rule_finder(rules: AnyRules) -> RuleFinder:
+    """Return the function that finds rules in a text, for a `rules=`.
+
+    One of the caller's that fails, or returns no texts, raises `PolicyError`.
+    """
+    if rules is None or not callable(rules):
+        return statements_in
+
+    def found(text: str) -> Sequence[str]:
+        try:
+            with others_may_compute():
+                statements = list(rules(text))
+        except Exception as error:
+            raise PolicyError(
+                f"rules= failed for a text ({type(error).__name__}: {error}); it must take the "
+                "text of each message and return a list of sentences"
+            ) from error
+        if not all(isinstance(statement, str) for statement in statements):
+            raise PolicyError(
+                "rules= must return sentences as texts; let it return a list of parts of the text"
+            )
+        return statements
+
+    return found
 
 
 def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> Any:

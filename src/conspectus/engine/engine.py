@@ -10,7 +10,7 @@ from typing import Any, Self
 from conspectus._turns import others_may_compute
 from conspectus.archive import Archive, Scope
 from conspectus.core.policy import EMBEDDED, SLACK, Policy
-from conspectus.engine.building import open_archive, predicate, summarizers_of
+from conspectus.engine.building import open_archive, predicate, rule_finder, summarizers_of
 from conspectus.engine.hooks import BeforeSummarization, Preview
 from conspectus.engine.memory import Memories
 from conspectus.engine.preparations import Preparations
@@ -20,9 +20,11 @@ from conspectus.messages import summary_message, summary_text
 from conspectus.messages.alternation import joins_by_setting
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import Summarizer, SummarizerTraits
+from conspectus.notes.extraction import RuleFinder
 from conspectus.notes.tools import ToolTable
 from conspectus.observe import Listener, listeners_of, log
 from conspectus.redaction import Redaction
+from conspectus.rules import statements_in
 from conspectus.tokens import TokenMeter
 
 LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no secret"
@@ -66,6 +68,7 @@ class Engine:
     memories: Memories = field(default_factory=Memories)
     summarizers: Mapping[str, Summarizer]  # to try in turn, by name
     pin: Callable[[Any], bool] | None = None
+    find_rules: RuleFinder = statements_in
     on_event: EventHandler | None = None
     preview: Preview | None = None
     hooks: tuple[BeforeSummarization, ...] = ()
@@ -107,6 +110,7 @@ class Engine:
             empty_summary_tokens=empty_summary_tokens,
             summarizers=summarizers,
             pin=predicate(settings.pin),
+            find_rules=rule_finder(settings.rules),
             on_event=settings.on_event,
             listeners=listeners,
             hooks=(hooks,) if callable(hooks) else tuple(hooks),
@@ -128,10 +132,17 @@ class Engine:
             settings.notes,
             self.tools,
             settings.skills,
+            settings.rules,
             self.redaction,
             request,
         )
         return "\0".join(str(getattr(part, "identity", part)) for part in parts)
+
+    @property
+    def program_rules(self) -> tuple[str, ...]:
+        """The sentences that the program has laid down."""
+        rules = self.settings.rules
+        return () if rules is None or callable(rules) else tuple(rules)
 
     def traits_of(self, by: str) -> SummarizerTraits:
         """Return what the summariser of this name has beside what each one has."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from conspectus.archive import Archive, Scope
+from conspectus.archive.stated_rules import removed_rules
 from conspectus.archive.values import DAMAGED
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.memory import FailedSummary, SessionMemory
@@ -84,6 +85,9 @@ class HistoryStore(Protocol):
         Raises:
             ArchiveUnconfirmed: the store did not give them back.
         """
+
+    async def removed_rules(self) -> Sequence[str]:
+        """Return the ids of statements that a person has taken out of the rules."""
 
     async def read_failure(self, name: str) -> FailedSummary | None:
         """Return a failure that any process has noted."""
@@ -188,6 +192,9 @@ class ArchivedHistory:
                 "back; check its disk, its quota and its time to live"
             )
 
+    async def removed_rules(self) -> Sequence[str]:
+        return await self.archive.call_either_way(removed_rules, self.archive, self.scope)
+
     async def read_failure(self, name: str) -> FailedSummary | None:
         try:
             notes = await self.archive.call_either_way(
@@ -264,6 +271,9 @@ class UnarchivedHistory:
 
     async def store_originals(self, originals: Sequence[Message]) -> None:
         return
+
+    async def removed_rules(self) -> Sequence[str]:
+        return ()
 
     async def read_failure(self, name: str) -> FailedSummary | None:
         return None

@@ -63,6 +63,7 @@ class Leaving:
     notes: Notes  # so far
     foreign_summaries: tuple[str, ...]  # summaries of other libraries that leave
     previous_summary: str  # the summary so far: ours, and those that ours replaces
+    removed_rules: tuple[str, ...]  # ids of statements that a person has taken out of the rules
     redacted: Mapping[str, int]  # secrets that were taken out of the originals, by kind
     sizes: MeasuredSizes  # of what leaves and of what stays
     room: SummaryRoom  # how long the message of the summary may be
@@ -181,6 +182,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         previous_summary="\n".join(
             filter(None, (texts.summary_in_force, *texts.foreign_summaries))
         ),
+        removed_rules=tuple(await view.history.store.removed_rules()),
         redacted=texts.counts,
         sizes=sizes,
         room=narrowed(

@@ -16,7 +16,7 @@ from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import correct_sizes
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.result import CompactionResult, Failure, Outcome
+from conspectus.engine.result import CompactionResult, Failure, Outcome, StatedRule
 from conspectus.engine.view import View, view_of
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError
 from conspectus.messages import Source, read_messages
@@ -32,6 +32,11 @@ REASONS: dict[CauseKind, str] = {
 CUT = (
     "thread %s: the summary by %s was cut at its end, by at least %s tokens, and is used up to its "
     "last whole sentence; raise max_tokens of its model or max_summary_tokens for longer ones"
+)
+
+RULES_LEFT_OUT = (
+    "thread %s: the summary has no room for %s rules of the user; raise the window or "
+    "max_summary_tokens, or take out what is no rule with `conspectus rules`: %s"
 )
 
 STUCK_AND_SMALLER = "{}; what may leave has left"
@@ -288,6 +293,8 @@ async def report_compacted(
     trigger_after = _trigger_tokens_after(after)
     if history.trigger_size is not None and trigger_after is not None:
         observation.add(trigger_before=history.trigger_size.tokens, trigger_after=trigger_after)
+    rules_left_out = _rules_left_out(leaving, record)
+    _tell_of_rules_left_out(history.scope.thread, rules_left_out, observation)
     if record.cut:
         observation.add(cut=record.cut)
         log("summary_cut", CUT, history.scope.thread, record.by, record.cut)
@@ -309,6 +316,7 @@ async def report_compacted(
         evicted=len(leaving.keys),
         cost=attempts.spent,
         failures=tuple(failures),
+        rules_left_out=rules_left_out,
         redacted=dict(leaving.redacted),
     )
     return _tell_if_stuck(after, result)
@@ -327,6 +335,23 @@ def _trigger_tokens_after(after: View) -> int | None:
     except Exception as error:
         log("counter_failed", "a compaction was not counted; the counter: %s", safe_text(error))
         return None
+
+
+def _rules_left_out(leaving: Leaving, record: Record) -> tuple[StatedRule, ...]:
+    """Return the rules that stand neither in a summary nor in a message that stays."""
+    stated = record.notes.get("rules_left_out", ())
+    kept = "\n".join(message.own for message in leaving.kept)
+    return tuple(StatedRule(str(name), text) for name, text in stated if text not in kept)
+
+
+def _tell_of_rules_left_out(
+    thread: str, rules: Sequence[StatedRule], observation: Observation
+) -> None:
+    """Count the rules that have no room, and log them."""
+    if rules:
+        observation.add(rules_left_out=len(rules))
+        named = "; ".join(f"{rule.text} [{rule.id}]" for rule in rules)
+        log("rules_left_out", RULES_LEFT_OUT, thread, len(rules), named)
 
 
 def _reason_of(plan: Compact, record: Record, after: View) -> str:

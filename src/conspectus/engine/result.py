@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from textwrap import shorten
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from conspectus.core.records import Cost, Record
 from conspectus.errors import StuckError
+
+
+class StatedRule(NamedTuple):
+    """A statement that binds, and where it was said.
+
+    Attributes:
+        id: the id of its message, as summaries cite it.
+        text: the statement, word for word.
+    """
+
+    id: str
+    text: str
+
 
 Outcome = Literal["kept", "compacted", "stuck"]
 Failure = Literal["archive", "redaction", "summary"]
@@ -50,6 +63,9 @@ class CompactionResult:
             the summary failed.
         failed: the step that failed: `archive`, `redaction` or `summary`; None if nothing failed.
         failures: why attempts to summarise failed, one sentence for each.
+        rules_left_out: the rules of the user for which the new summary has no room, as
+            `StatedRule(id, text)`. The id is that of the message, by which it can be recalled; it
+            is empty for a sentence of `rules=`.
         redacted: number of secrets that were removed from the evicted and clipped messages, by
             kind.
         cut: tokens that are known to be missing at the end of the new summary; 0 if it is complete.
@@ -80,6 +96,7 @@ class CompactionResult:
     needed: int | None = None
     failed: Failure | None = None
     failures: tuple[str, ...] = ()
+    rules_left_out: tuple[StatedRule, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     preparing: bool = False
     may_need_joining: bool = False
@@ -91,6 +108,8 @@ class CompactionResult:
         lost = ", not archived" if self.evicted and not self.archived else ""
         counts = f"{self.evicted:,} messages evicted{lost}, {self.kept:,} in view"
         counts += f" ({self.clipped:,} of them clipped)" if self.clipped else ""
+        rules = self.rules_left_out
+        counts += f", {len(rules):,} rules left out" if rules else ""
         reason = shorten(self.reason, 80, placeholder=" …")
         return f"<CompactionResult {self.outcome}: {sizes}, {counts}{record}; {reason}>"
 

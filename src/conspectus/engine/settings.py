@@ -9,7 +9,7 @@ only one of them takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
@@ -69,6 +69,10 @@ def _is_list(value: object, item_type: type = object) -> bool:
     return all(isinstance(item, item_type) for item in value)
 
 
+def _are_texts(value: Any) -> bool:
+    return _is_list(value, str) and all(text.strip() for text in value)
+
+
 def _are_hooks(value: Any) -> bool:
     return value is None or callable(value) or (_is_list(value) and all(map(callable, value)))
 
@@ -92,6 +96,17 @@ Pin = Annotated[
         lambda value: value != "" and (isinstance(value, str) or _is_plain(value)),
         "a callable that takes a message and is not async, or the name of a marker in "
         "additional_kwargs",
+    ),
+]
+AnyRules: TypeAlias = Sequence[str] | Callable[[str], Iterable[str]] | None
+Rules = Annotated[
+    AnyRules,
+    Check(
+        lambda value: (
+            _are_texts(value) or (not isinstance(value, (str, type)) and _is_plain(value))
+        ),
+        "a list of sentences, or a callable that takes the text of a message, returns the "
+        "sentences in it that bind, and is not async",
     ),
 ]
 Tools = Annotated[
@@ -224,6 +239,13 @@ class PolicySettings(CommonSettings):
 
     A function that takes a message and returns True for such a message; or the name of a key in
     `additional_kwargs` (for a dict: in the dict itself).
+    """
+    rules: Rules = None
+    """What the user has laid down, which gives way last: it stays in view word for word.
+
+    A list of sentences that stand in each summary; or a function that takes the text of a message
+    of the user and returns the sentences in it that bind, in place of the search by words. Default:
+    None (sentences that bind are found by their words). See `docs/concepts.md`.
     """
     stale_results: AnyStale = False
     """Whether old tool results and large old arguments are clipped before anything is summarised.

@@ -201,7 +201,8 @@ def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Dra
     if not leaving.view.history.store.keeps_originals and request.form == "whole":
         text = _without_citations(text, request)
     if not engine.settings.notes:
-        return replace(draft, body=text, notes=Notes(text=text, edited=True).to_json())
+        notes = Notes(text=text, edited=True, rules_left_out=_rules_not_in(text, leaving))
+        return replace(draft, body=text, notes=notes.to_json())
     size = leaving.summary_size(draft.body)
     replaced = leaving.most_by(draft.by)
     reasons = rejection_reasons(draft, (), tokens=size, replaced=replaced, limit=leaving.room.hard)
@@ -217,6 +218,17 @@ def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Dra
     return add_notes(
         leaving, draft, room, answer=answer, rewrites_findings=request.rewrites_findings
     )
+
+
+def _rules_not_in(text: str, leaving: Leaving) -> tuple[tuple[str, str], ...]:
+    """Return the rules that leave and do not stand in a text that alone is the summary."""
+    find_rules = leaving.engine.find_rules
+    stated = [("", rule) for rule in leaving.engine.program_rules]
+    for message in leaving.evicted:
+        if is_by_user(message):
+            stated += [(message.cite, rule) for rule in find_rules(message.own.strip())]
+    words = " ".join(text.split())
+    return tuple(pair for pair in stated if " ".join(pair[1].split()) not in words)
 
 
 def notes_by_rules(leaving: Leaving) -> Draft:
@@ -283,9 +295,12 @@ def add_notes(
         before=leaving.notes,
         tools=engine.tools,
         skills=engine.settings.skills,
+        find_rules=engine.find_rules,
     )
     added = replace(
         added,
+        rules=engine.program_rules,
+        removed_rules=leaving.removed_rules,
         summary=text,
         text="" if text else "\n".join(leaving.foreign_summaries),
         rewrites_findings=rewrites_findings and bool(answer and answer.found),
@@ -296,6 +311,11 @@ def add_notes(
     renderer = NotesRenderer([leaving.notes, added])
     limit = min(leaving.room.hard, leaving.most_by(draft.by))
     rendered = _rendered_within(leaving, renderer, room, limit)
+    for size in (leaving.sizes.roomy_limit, leaving.sizes.soft_limit):
+        larger_room = leaving.room_for_text(min(size, limit))
+        if renderer.rules_left_out and larger_room > room:
+            room = larger_room
+            rendered = _rendered_within(leaving, renderer, room, limit)
     return replace(draft, body=rendered, notes=renderer.recorded().to_json())
 
 
@@ -332,9 +352,9 @@ def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
             break
         room = max(1, room - max(excess, room // SHORTER_BY))
         if renderer is not None:
-            draft = replace(
-                draft, body=framed_body(renderer.render(room, count, archived=archived))
-            )
+            body = framed_body(renderer.render(room, count, archived=archived))
+            shown = replace(notes, rules_left_out=renderer.rules_left_out)
+            draft = replace(draft, body=body, notes=shown.to_json())
             continue
         text = shortened(draft.body, room, count)
         if not text.strip():

@@ -194,7 +194,9 @@ def _between(part: str, limit: float) -> str:
         return part
     if limit < SHORTEST_PIECE:
         return f" {GAP} "
-    return f" {cut(part.strip(), limit)} "
+    words = part.strip()
+    before, behind = part.split(words, 1) if words else (part, "")
+    return f"{before}{cut(words, limit)}{behind}"
 
 
 def cut_lines(text: str, room: float) -> str:

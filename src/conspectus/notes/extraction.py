@@ -1,7 +1,7 @@
 """Read the messages that leave the view as lines of the notes.
 
 Only structure counts: who spoke, which call, which result, in which order. No tool, language or
-phrase is known here.
+phrase is known here; `find_rules` alone knows the words by which a sentence binds.
 """
 
 from __future__ import annotations

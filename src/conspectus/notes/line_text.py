@@ -70,10 +70,7 @@ def _write_call(line: Line) -> str:
 
 
 def _write_words(line: Line) -> str:
-    """Return what was said, with the rules that were cut out of it."""
-    words = f"{line.speaker}: {line.text}" if line.speaker else line.text
-    rules_cut_out = [rule for rule in line.rules if rule not in line.text]
-    return f" {GAP} ".join([words, *rules_cut_out])
+    return f"{line.speaker}: {line.text}" if line.speaker else line.text
 
 
 def shorten_line(line: Line, allowance: float) -> Line:

@@ -305,6 +305,8 @@ def _with_tallies(pairs: Sequence[Allowed]) -> list[Allowed]:
 def _recorded(line: Line, allowed: float) -> Line:
     """Return as much of a line as a record keeps."""
     kept = max(KEPT_FACTOR * allowed, KEPT_OF_WORDS if line.kind == "said" else KEPT_OF_LINE)
+    if line.rules:
+        kept = max(kept, line.size_with_rules(len(line.rules)))
     # A line that is little longer stays, and with it the texts that were derived from it.
     return shorten_line(line, kept) if line.size > KEPT_FACTOR * kept else line
 

@@ -59,6 +59,7 @@ METRICS = {
     "compaction.failures": Metric("compaction", "failure", outcomes="failed error"),
     "tokens.freed": Metric("compaction", "cause", "freed", "compacted"),
     "messages.evicted": Metric("compaction", "cause", "messages", "compacted"),
+    "rules.left_out": Metric("compaction", "cause", "rules_left_out", "compacted"),
     "messages.clipped": Metric("compaction", "cause", "clipped", "compacted"),
     "secrets.redacted": Metric("compaction", "cause", "redacted", "compacted"),
     "summarizer.calls": Metric("model_call", "summarizer outcome", "calls"),

@@ -32,6 +32,7 @@ REPLAYED_SETTINGS = (
     "keep",
     "token_counter",
     "pin",
+    "rules",
     "skills",
     "stale_results",
     "history",
