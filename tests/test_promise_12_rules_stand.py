@@ -30,7 +30,7 @@ def chat(turns: int, said: dict[int, str], seed: int = 3) -> list[dict[str, Any]
 
 
 def play(
-    messages: list[dict[str, Any]], window: int = 4_000, steps: int = 12, **settings: Any
+    messages: list[dict[str, Any]], window: int = 4_000, steps: int = 6, **settings: Any
 ) -> Any:
     """Compact a history as it grows, as a loop does; return the last result."""
     with Compactor(window=window, archive="memory:", **settings) as compactor:
