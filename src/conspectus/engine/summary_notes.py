@@ -55,6 +55,9 @@ NAMED_BY_CHARACTERS = 60
 SHORTER_BY = 16
 """A summary that is too long loses at least one part in this many at a time."""
 
+GROWTH_FOR_RULES = 1.25
+"""Factor by which the room grows at a time where rules of the user have none."""
+
 RENDERINGS = 5
 """How often notes are rendered again, shorter, where their message is too long."""
 
@@ -311,11 +314,12 @@ def add_notes(
     renderer = NotesRenderer([leaving.notes, added])
     limit = min(leaving.room.hard, leaving.most_by(draft.by))
     rendered = _rendered_within(leaving, renderer, room, limit)
-    for size in (leaving.sizes.roomy_limit, leaving.sizes.soft_limit):
-        larger_room = leaving.room_for_text(min(size, limit))
-        if renderer.rules_left_out and larger_room > room:
-            room = larger_room
-            rendered = _rendered_within(leaving, renderer, room, limit)
+    largest = leaving.room_for_text(min(leaving.room.soft, limit))
+    while (
+        renderer.rules_left_out and room < largest
+    ):  # rules may take of the room that is kept free
+        room = min(largest, int(room * GROWTH_FOR_RULES) + 1)
+        rendered = _rendered_within(leaving, renderer, room, limit)
     return replace(draft, body=rendered, notes=renderer.recorded().to_json())
 
 
