@@ -1,4 +1,4 @@
-"""The ladder: what leaves, what is clipped, and the order in which things give way to fit."""
+"""How a history is made to fit: what leaves, what is clipped, and what gives way in which order."""
 
 from __future__ import annotations
 
@@ -16,23 +16,29 @@ from conspectus.core.plan_types import FORCED, Cause, Compact, Keep, PlannedClip
 from conspectus.core.summary_room import BOUNDLESS, LARGEST_SUMMARY, NO_ROOM, SummaryRoom
 
 FREE_AFTERWARDS = 0.4
-"""The free share, two fifths: a compaction leaves so much of the budget, or of the size at which
-the trigger fires, free for new messages, so that the next compaction is far away."""
+"""The free share, two fifths. After a compaction, this share of the budget, or of the size at which
+the trigger fires, is free for new messages, so that the next compaction is far away."""
 
-BESIDE = 0.5
-"""Where messages that must stay take much of that size, notes may take this share of its rest, even
-if less than the free share is left: beside long instructions, notes are worth more than a later
+NOTES_SHARE_OF_REST = 0.5
+"""If messages that must stay take much of that size, notes may take this share of the rest, even if
+less than the free share is left. Next to long instructions, long notes are worth more than a later
 compaction."""
 
-CLIP_TO = 200  # Tokens of a stale result that is clipped
+CLIP_TO = 200
+"""Tokens to which a stale result is clipped."""
 
-GIANT = 1 / 4  # A message of more than this share of the budget is a giant
-LARGE = 1 / 8  # One of more than this share is large
-SHORT = 1 / 16  # The least share that is shown of a message so that more may stay
+GIANT = 1 / 4
+"""A message of more than this share of the budget is a giant."""
+
+LARGE = 1 / 8
+"""A message of more than this share of the budget is large."""
+
+SHORTEST_CLIP = 1 / 16
+"""The smallest share of the budget to which a message is clipped so that other messages stay."""
 
 MOST_FIXED_WITH_UNREAD = 1 / 2
-"""Share of the budget that messages that never leave may take together with late results that no
-model has read. Where they take more, these results may leave: a summariser reads them instead."""
+"""The share of the budget that messages that never leave may take together with late results that
+no model has read. If they take more, these results may leave: a summariser reads them instead."""
 
 NO_NEW_SUMMARY = 0
 """The target of a plan that makes no summary: the one in view, if any, stays."""
@@ -47,33 +53,33 @@ class Rung:
     """One way to fit."""
 
     budget_rule: BudgetRule
-    # The summary gets at least this part of its full size; at 0 its least useful size.
+    # the summary gets at least this part of its full size; with 0 its least useful size
     summary: float
     cut: CutRule
     clips: Clippable = "giants"  # what may be clipped
-    # messages that no cut can remove, and that the user wrote or pinned, are shown whole
+    # messages that never leave, and that the user wrote or pinned, are not clipped
     spares_users: bool = False
     least_summary_only: bool = False  # the rest of the budget is for clipped messages
 
 
 LADDER = (
-    # less of the newest history is kept
+    # fewer of the newest messages are kept
     Rung("with_free_share", summary=1, cut="first_that_fits", spares_users=True),
-    # large results are shown short
+    # large results are clipped
     Rung("with_free_share", summary=1, cut="first_that_fits", clips="large", spares_users=True),
     # the summary gets half of its size, or more
     Rung("with_free_share", summary=0.5, cut="first_that_fits", spares_users=True),
-    # the summary gets its least size, and large results are shown short
+    # the summary gets its least size, and large results are clipped
     Rung("with_free_share", summary=0, cut="first_that_fits", clips="large", spares_users=True),
     # less is free than a compaction aims at
     Rung("with_room_to_grow", summary=0.5, cut="last", spares_users=True),
-    # the user's newest message and pinned ones are shown short
+    # the user's newest message and pinned messages are clipped
     Rung("with_free_share", summary=0.5, cut="first_that_fits"),
     # both: less is free, and the summary gets its least size
     Rung("with_room_to_grow", summary=0, cut="last"),
     # no room is left to grow
     Rung("whole_budget", summary=0, cut="first_that_fits"),
-    # all that may be shown short is, and what must stay gets what the least summary leaves
+    # all that may be clipped is clipped; what must stay gets the room that the least summary leaves
     Rung("whole_budget", summary=0, cut="last", clips="all", least_summary_only=True),
 )
 """The order in which things give way: the first rung that fits is the plan."""
@@ -82,11 +88,11 @@ LADDER_BY_KEEP = (
     # what `keep` asks for is kept
     Rung("with_free_share", summary=0.5, cut="where_keep_asks"),
     *LADDER[:4],
-    # where even keeping less is of no avail, `keep` does not give way for what is to be free
+    # if it does not help to keep less, `keep` does not give way to the free share
     Rung("with_room_to_grow", summary=0, cut="where_keep_asks"),
     *LADDER[4:],
 )
-"""The same where the size of `keep` is a caller's own choice."""
+"""The same if the caller has set the size of `keep`."""
 
 OLDEST_FIRST = (
     # a part of the history leaves
@@ -94,14 +100,14 @@ OLDEST_FIRST = (
     # the summary gets half of its size, or its least
     Rung("whole_budget", summary=0.5, cut="first_that_fits", clips="nothing"),
     Rung("whole_budget", summary=0, cut="first_that_fits", clips="nothing"),
-    # all that may be shown short is
+    # all that may be clipped is clipped
     Rung("whole_budget", summary=0, cut="last", clips="all"),
 )
 """LangMem's order: the oldest part leaves, and nothing is clipped as long as that is enough."""
 
 
 class Division(NamedTuple):
-    """A history divided at one cut: places of messages. Summaries are in neither part."""
+    """A history divided at one cut, as places. Summaries are in neither part."""
 
     evicted: Sequence[int]
     kept: Sequence[int]
@@ -153,9 +159,9 @@ class Ladder:
     gain: int = 0  # tokens by which a plan must make the history smaller
     clip_users: bool = True  # messages in the user's role may be clipped
     base: int = 0  # tokens that a list takes in addition to its messages, whichever these are
-    # tokens at which the trigger fires; None if it counts messages alone
+    # tokens at which the trigger fires; None if it counts only messages, or is near the window
     fires_at: int | None = None
-    growth: int = 0  # tokens that will have come until the plan takes effect
+    growth: int = 0  # tokens that will be added before the plan takes effect
     cause: Cause = FORCED  # of its plans
 
     # What the history is made of
@@ -189,8 +195,8 @@ class Ladder:
     def fixed(self) -> frozenset[int]:
         """The places of messages that never leave.
 
-        Late second results that no model has read are among them, unless all of them together
-        would take more than half of the budget.
+        Late results that no model has read are among them, unless all of them together would take
+        more than half of the budget.
         """
         fixed = must_stay(self.items, self.exchanges)
         if sum(self.items[place].tokens for place in fixed) > self.budget * MOST_FIXED_WITH_UNREAD:
@@ -204,7 +210,7 @@ class Ladder:
 
     @cached_property
     def never_clipped(self) -> frozenset[int]:
-        """The places of messages that are shown whole or not at all."""
+        """The places of messages that are not clipped."""
         if self.clip_users:
             return self.exchanges.unclippable
         in_users_role = (place for place, item in enumerate(self.items) if item.role == "user")
@@ -221,7 +227,7 @@ class Ladder:
 
     @cached_property
     def first_leaving(self) -> int:
-        """The place of the first message that may leave; the length without one."""
+        """The place of the first message that may leave; the length if there is none."""
         places = range(len(self.items))
         movable = (place for place in places if place not in self.fixed)
         may_leave = (place for place in movable if not self.items[place].summary)
@@ -229,19 +235,19 @@ class Ladder:
 
     @cached_property
     def first_cut(self) -> int:
-        """The first cut at which a message leaves; orphans leave at any cut."""
+        """The first cut at which a message leaves. Orphans leave at any cut."""
         return 0 if self.exchanges.orphans else self.first_leaving + 1
 
     @cached_property
     def kept_at(self) -> list[int]:
-        """For each cut, the tokens of the messages that stay, shown whole."""
+        """For each cut, the tokens of the messages that stay, if none is clipped."""
         return self.sizes_at_cuts()
 
     # How much a history may take
 
     @cached_property
     def next_compaction_at(self) -> int:
-        """The tokens at which the next compaction comes: the budget, or the trigger's size."""
+        """The tokens at which the next compaction is due, by the budget or by the trigger."""
         return min(self.budget, self.fires_at or self.budget)
 
     @cached_property
@@ -250,21 +256,21 @@ class Ladder:
         basis = self.next_compaction_at
         aim = int(basis * (1 - FREE_AFTERWARDS)) - self.growth
         if self.fixed_tokens < basis:
-            beside = int((basis - self.fixed_tokens) * BESIDE)
-            aim = max(aim, self.fixed_tokens + beside - self.growth)
+            notes = int((basis - self.fixed_tokens) * NOTES_SHARE_OF_REST)
+            aim = max(aim, self.fixed_tokens + notes - self.growth)
         return {
             "with_free_share": min(self.budget, aim),
             "with_room_to_grow": int(self.budget / REARM),
             "whole_budget": self.budget,
         }
 
-    # What a cut comes to
+    # What a cut leaves
 
     def divide(self, cut: int) -> Division:
         """Divide the history at a cut.
 
-        A summary is replaced, an orphan leaves anyway, and a late second result that was read stays
-        as long as its call does.
+        A summary is replaced, an orphan leaves at any cut, and a late result that was read stays as
+        long as its call may.
         """
         evicted: list[int] = []
         kept: list[int] = []
@@ -294,8 +300,8 @@ class Ladder:
                 always += self.size_at(place, level, spared)
             elif place not in self.exchanges.orphans:
                 movable[self._leaves_with(place)] += self.size_at(place, level, spared)
-        behind_each = [*accumulate(reversed(movable), initial=0)][::-1]
-        return [always + behind for behind in behind_each]
+        after_each_cut = [*accumulate(reversed(movable), initial=0)][::-1]
+        return [always + after for after in after_each_cut]
 
     def size_at(self, place: int, level: int, spared: Set[int] = frozenset()) -> int:
         """Return the tokens of an item, clipped to `level` if it may be clipped."""
@@ -385,7 +391,7 @@ class Ladder:
         elif self.standing_tokens <= left:
             return NO_NEW_SUMMARY
         elif self.tokens <= self.budget:
-            return None  # notes are not made shorter where nothing comes to them
+            return None  # notes are not made shorter if nothing is added to them
         else:
             largest = sizes.longest
         summary_tokens = min(largest, left)
@@ -397,15 +403,15 @@ class Ladder:
     def _largest_summary(self, cut: int, staying: int) -> int:
         """Return the most tokens of a summary of the messages that leave at a cut."""
         sizes = self.summary
-        largest = self.tokens - self.kept_at[cut]  # no larger than what it replaces
+        largest = self.tokens - self.kept_at[cut]  # not larger than what it replaces
         if self.gain:
             largest = self._halve_if_large(largest)
         if not sizes.never_larger:
             largest = max(sizes.least, largest)
         largest = min(sizes.longest, largest)
         if staying < self.next_compaction_at < BOUNDLESS:
-            beside = int((self.next_compaction_at - staying) * sizes.share_of_rest)
-            largest = min(largest, max(sizes.least, beside))
+            rest = self.next_compaction_at - staying
+            largest = min(largest, max(sizes.least, int(rest * sizes.share_of_rest)))
         return largest
 
     def _halve_if_large(self, replaced: int) -> int:
@@ -422,10 +428,11 @@ class Ladder:
     ) -> Compact | Keep | None:
         """Return the plan for a division and the size of its summary; None if it cannot fit.
 
-        Nothing is clipped below `level`. Where too little would be freed, the summary gets less.
+        No message is clipped below `level`. If the plan would free too little, the summary gets
+        less.
         """
         evicted, kept = divided
-        clips = self._clips(kept, self._budget_beside(budget, summary_tokens), level, spared)
+        clips = self._clips(kept, self._budget_for_messages(budget, summary_tokens), level, spared)
         if clips is None or not (evicted or clips or summary_tokens):
             return None
         plan = self.plan_for(evicted, kept, clips, summary_tokens)
@@ -437,8 +444,8 @@ class Ladder:
         smaller = plan.summary.with_target(summary_tokens - lacking)
         return replace(plan, summary=smaller, at_most=plan.at_most - lacking)
 
-    def _budget_beside(self, budget: int, summary_tokens: int) -> int:
-        """Return the tokens for messages beside a summary, or beside the one in view."""
+    def _budget_for_messages(self, budget: int, summary_tokens: int) -> int:
+        """Return the tokens for messages next to a new summary, or to the one in view."""
         return budget - self.base - (summary_tokens or self.standing_tokens)
 
     def _clips(
@@ -446,8 +453,8 @@ class Ladder:
     ) -> tuple[PlannedClip, ...] | None:
         """Clip the largest items to one level, as high as fits and at least `least`.
 
-        Those of the user and pinned ones are clipped only if the others are not enough, and
-        `spared` ones never. None if that is not enough.
+        Messages of the user and pinned ones are clipped only if clipping the others is not enough.
+        Those in `spared` are never clipped. None if all that is not enough.
         """
         if sum(self.items[place].tokens for place in staying) <= budget:
             return ()
@@ -460,7 +467,7 @@ class Ladder:
     def _clips_to_one_level(
         self, staying: Sequence[int], budget: int, least: int, untouched: Set[int]
     ) -> tuple[PlannedClip, ...] | None:
-        """Clip all but what is untouched to the highest level that fits; None if none does."""
+        """Clip all but the untouched items to the highest level that fits; None if none does."""
 
         def fits(level: int) -> bool:
             return sum(self.size_at(place, level, untouched) for place in staying) <= budget
@@ -473,13 +480,14 @@ class Ladder:
         return tuple(clip for clip in clips if clip.tokens < self.items[clip.place].tokens)
 
     def _clip_to_keep_more(self, plan: Compact, keeps_from: int) -> Compact:
-        """Let more exchanges stay by showing their large messages short.
+        """Keep more exchanges by clipping their large messages.
 
-        A cut falls behind the exchange that no longer fits whole, often one large tool result, and
-        all before it would leave with it. Words of users stay whole.
+        The cut is after the first exchange that does not fit whole. Often one large tool result of
+        it is the reason, and all earlier exchanges would leave, too. Messages of users are not
+        clipped for this.
         """
         left = self.budgets["with_free_share"] - plan.at_most
-        level = max(CLIP_TO, int(self.budget * SHORT))
+        level = max(CLIP_TO, int(self.budget * SHORTEST_CLIP))
         kept_again = self._find_more_to_keep(plan, keeps_from, left, level)
         if not kept_again:
             return plan
@@ -500,7 +508,7 @@ class Ladder:
     def _find_more_to_keep(
         self, plan: Compact, keeps_from: int, room: int, level: int
     ) -> Sequence[int]:
-        """Return the newest evicted messages, up to a legal cut, that fit if they are clipped."""
+        """Return the newest evicted messages, back to a legal cut, that fit if they are clipped."""
         newest_first = self._by_cut_newest_first(set(plan.evicted_places) - self.exchanges.orphans)
         earliest = max(keeps_from, self.first_leaving)
         if self.standing_tokens > plan.summary.target:
@@ -513,7 +521,7 @@ class Ladder:
             cut = self._leaves_with(place)
             if used_tokens > room or cut < earliest:
                 break
-            # A late result comes back with its call, and never gives a cut of its own.
+            # A late result comes back with its call; it is no place for a cut.
             if place == cut and self.exchanges.may_cut_before[cut]:
                 kept_again = considered
         return newest_first[:kept_again][::-1]
@@ -531,7 +539,7 @@ class Ladder:
         clips: tuple[PlannedClip, ...],
         summary_tokens: int,
     ) -> Compact:
-        """Return the plan with these clips and a summary of this size, or with the one in view."""
+        """Return the plan with these clips. If `summary_tokens` is 0, the summary in view stays."""
         freed = sum(self.items[clip.place].tokens - clip.tokens for clip in clips)
         kept_tokens = self.base + sum(self.items[place].tokens for place in kept)
         return Compact(
@@ -545,10 +553,10 @@ class Ladder:
         )
 
     def smallest_plan(self, *, clip: bool) -> Compact:
-        """Return the plan that evicts everything evictable, and clips whatever may be clipped.
+        """Return the plan that evicts all that may leave, and clips all that may be clipped.
 
-        Of the user's newest message and of pinned ones an eighth of the budget is shown: a model
-        that does not see what it is asked answers something else.
+        The user's newest message and pinned ones get an eighth of the budget: a model that does not
+        see the question answers another one.
         """
         evicted, kept = self.divide(self.legal_cuts[-1])
         clips: list[PlannedClip] = []
@@ -562,6 +570,6 @@ class Ladder:
         return self.plan_for(evicted, kept, tuple(clips), summary_tokens)
 
     def _least_shown(self, place: int) -> int:
-        """Return the size to which a message is clipped where nothing fits."""
+        """Return the size to which a message is clipped if nothing fits."""
         is_request = place in self.clipped_last and place in self.fixed
         return max(1, int(self.budget * LARGE)) if is_request else 1

@@ -12,10 +12,10 @@ CauseKind = Literal["forced", "window", "trigger", "gathered"]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a history is compacted. As text it is such as "trigger: 4,000 tokens"."""
+    """Why a history is compacted. Its text is, for example, "trigger: 4,000 tokens"."""
 
     kind: CauseKind
-    detail: str = ""  # the sizes, if the kind does not say all
+    detail: str = ""  # the sizes; empty if the kind says all
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.detail}" if self.detail else self.kind
@@ -26,10 +26,10 @@ FORCED = Cause("forced")
 
 @dataclass(frozen=True, slots=True)
 class PlannedClip:
-    """An item that is to be shown in fewer tokens, with a pointer to its original."""
+    """A plan to clip one item: to show it in fewer tokens, with a pointer to its original."""
 
     place: int  # of the item in its view
-    tokens: int  # the most that it is shown in
+    tokens: int  # the most that the clip takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,17 @@ class Compact:
     """A plan that makes the history smaller."""
 
     cause: Cause
-    # the items that leave the view, once they are archived and a summariser has read
-    # them; empty if clips are enough
+    # the items that leave the view after they are archived and a summariser has read them; empty if
+    # clips are enough
     evicted_places: tuple[int, ...]
-    clips: tuple[PlannedClip, ...]  # items that stay in view, clipped, or clipped further
+    clips: tuple[PlannedClip, ...]  # items that stay in view and are clipped, or clipped further
     summary: SummaryRoom  # of the new summary's message; its target is 0 if no summary is made
     tokens: int  # of the history before the compaction
     at_most: int  # tokens after the compaction, with the longest summary
     budget: int | None  # tokens for the history after it; None if the window is unknown
     stuck: Stuck | None = None  # why even this plan, with the smallest legal view, does not fit
-    # tokens in which the history was planned to fit. The free share of the window is above them, or
-    # less if messages that must stay forbid that. None if nothing limits the plan
+    # tokens for which the history was planned, so that the free share is left above them; None if
+    # nothing limits the plan
     planned_within: int | None = None
     # which setting leaves less than the free share, with its numbers; empty if there is none
     tight: str = ""
@@ -79,7 +79,7 @@ class Stuck:
 
     reason: str  # with the numbers and a remedy
     tokens: int  # of the history
-    needed: int  # tokens that must stay at least
+    needed: int  # the fewest tokens of what must stay
     budget: int
 
 

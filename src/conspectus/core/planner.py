@@ -1,6 +1,6 @@
 """Decide for one history: keep it, make it smaller, or give up.
 
-Below the trigger nothing is done. Stale results are clipped first, where that alone is enough. Then
+Below the trigger nothing is done. If it is enough to clip stale results, only that is done. Else
 the older part is summarised, up to the legal cut that `keep` asks for, and things give way in the
 order of `ladder.LADDER`. If nothing helps, the plan is `Stuck`, with the numbers.
 """
@@ -37,31 +37,34 @@ from conspectus.core.summary_room import (
     SummaryRoom,
 )
 
-BELOW = "below the trigger"  # Why nothing is done while nothing is due
+BELOW = "below the trigger"
+"""Why nothing is done if no compaction is due."""
 
 GAIN_DIVISOR = 10
-"""A compaction that only a trigger in tokens asks for must free one part in so many of the history:
-less would cost a summary without delaying the next one. Small histories are exempt. In LangMem's
-order, a plan that stays above the limit must save as much."""
+"""If only a trigger in tokens asks for a compaction, it must free one part in so many of the
+history: less would cost a summary and not delay the next one. Small histories are exempt. In
+LangMem's order, a plan that stays above the limit must free as much."""
 
 FULL_RATIO_BY_MESSAGES = 1 / 16
 """With triggers in messages alone, a summary of up to this share of the window may exceed half of
 what it replaces."""
 
-MOST_AT_FULL_RATIO = 4 * LARGEST_SUMMARY  # the most tokens of such a summary
+MOST_AT_FULL_RATIO = 4 * LARGEST_SUMMARY
+"""The most tokens of such a summary."""
 
 NOTES_SHARE_WITH_KEEP = 0.2
 """If a caller has set `keep`, the summary takes this share of the room that kept messages leave. So
 the summariser is asked hardly more often than by a middleware that writes a short summary."""
 
 NEAR_WINDOW = 0.8
-"""A trigger from this share of the window on is taken for the window itself, unless a caller has
-set `keep`: notes that are half as long cost more answers than a later compaction saves."""
+"""A trigger at this share of the window, or above it, is treated as the window itself, unless the
+caller has set `keep`. Notes of half the size cost more answers than a later compaction saves."""
 
-LEAST_TEXT = 24  # Tokens of a summary below which it says nothing
+LEAST_TEXT = 24
+"""Tokens of text below which a summary says nothing."""
 
 RELIEF = 1 / 2
-"""Clips alone are enough when they bring a history to this share of its trigger."""
+"""It is enough to clip messages if that brings a history to this share of its trigger."""
 
 STUCK = (
     "what must stay in view takes at least {needed:,} tokens and there are {budget:,}: use a model "
@@ -86,14 +89,14 @@ TOO_LARGE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSizes:
-    """What earlier compactions of a history came to; None for each that there was not.
+    """What earlier compactions of a history came to; None for each that has not happened.
 
     Attributes:
-        reached: the size after the latest one, or at which the latest one failed.
-        failed_at: tokens of the history when its latest summary failed over the window. It must
-            grow before another one is made.
+        reached: the size after the latest one, or the size at which the latest one failed.
+        failed_at: tokens of the history when its latest summary failed over the window. The history
+            must grow before another summary is made.
         stuck_at: tokens after the latest one, if they did not fit. The history must grow before
-            another one only makes it smaller.
+            another compaction makes it as small as is legal.
     """
 
     reached: Size | None = None
@@ -108,11 +111,11 @@ class PlanOptions:
     Attributes:
         force: whether to compact although no trigger and no window asks for it.
         clip: whether messages may be clipped, which needs a place for their originals.
-        clip_users: whether messages of the user may be clipped, too; else only results of tools and
-            messages of the agent.
+        clip_users: whether messages of the user may be clipped, too. If not, only results of tools
+            and messages of the agent are clipped.
         floor: the smallest useful summary message, in tokens, its frame included.
-        never_larger: whether the summary must be smaller than what it replaces, in any case.
-        growth: the share of the trigger's size that will have come until the plan takes effect.
+        never_larger: whether the summary must always be smaller than what it replaces.
+        growth: the share of the trigger's size that will be added before the plan takes effect.
     """
 
     force: bool = False
@@ -193,10 +196,10 @@ def _fitting_plan(
     past: PastSizes,
     options: PlanOptions,
 ) -> Plan:
-    """Return the plan for a history that is due: by clips alone, or else by the rungs.
+    """Return the plan for a history that is due: only clips, or else a rung of the ladder.
 
-    If nothing fits, the plan makes the history as small as is legal. It stays as it is where it
-    was made so small before, or its summary failed before, and it has hardly grown since.
+    If nothing fits, the plan makes the history as small as is legal. It is `Stuck` if the history
+    has hardly grown since that was done, or since its last summary failed.
     """
     tokens = ladder.tokens
     is_over = tokens > ladder.budget
@@ -225,7 +228,7 @@ def _first_kept_by_size(items: Sequence[Item], policy: Policy, limit: int | None
 
 
 def _cut_that_keeps(ladder: Ladder, place: int) -> int:
-    """Return the latest legal cut that keeps the message at a place and all behind it."""
+    """Return the latest legal cut that keeps the message at a place and all after it."""
     return max(cut for cut in ladder.legal_cuts if cut <= place)
 
 
@@ -235,9 +238,9 @@ def _has_hardly_grown_since(before: int | None, tokens: int) -> bool:
 
 
 def _least_gain(tokens: int, fired: TriggerClause | None, floor: int) -> int:
-    """Return the tokens that a compaction must free which only a trigger asks for."""
+    """Return the tokens that a compaction must free if only a trigger asks for it."""
     gain = math.ceil(tokens / GAIN_DIVISOR)
-    if gain < floor:  # sizes of small histories mean little
+    if gain < floor:  # a small history need not free anything
         return 0
     if fired and fired.tokens is None and fired.fraction is None:
         return 1  # it counts messages alone
@@ -247,7 +250,7 @@ def _least_gain(tokens: int, fired: TriggerClause | None, floor: int) -> int:
 def _trigger_tokens(
     ladder: Ladder, fired: TriggerClause | None, limit: int | None, scale: float
 ) -> int | None:
-    """Return the size at which a compaction is asked for; None if messages alone are counted."""
+    """Return the size at which a compaction is due; None if only messages are counted."""
     if fired is None:
         return ladder.budget
     threshold = fired.threshold(limit)
@@ -295,7 +298,7 @@ def _ladder(
         growth = int(options.growth * min(sizes, default=0))
     notes_may_be_long = not policy.keep_is_set or options.never_larger
     if notes_may_be_long and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
-        fires_at = None  # the free share is one of the window: notes are worth the larger room
+        fires_at = None  # so the free share is one of the window, and notes have more room
     instructions = base + sum(item.tokens for item in items[: leading_system_items(items)])
     return Ladder(
         items,
@@ -319,7 +322,7 @@ def _summary_bounds(
     if window is not None and policy.counts_messages_alone:
         share = min(int(window.budget * FULL_RATIO_BY_MESSAGES), MOST_AT_FULL_RATIO)
         full_ratio_up_to = max(full_ratio_up_to, share)
-    # What the embedded summariser writes costs no call, so that its notes may be long.
+    # Notes of the embedded summariser may be long, because they cost no call.
     short_notes = policy.keep_is_set and not room.is_capped and not options.never_larger
     return SummaryBounds(
         room=room,
@@ -332,7 +335,7 @@ def _summary_bounds(
 
 
 def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, plan: Compact) -> str:
-    """Say why less than the free share is left, or which setting gave way for it; else nothing."""
+    """Say what leaves less than the free share, or which setting has given way to it; else ""."""
     basis = ladder.next_compaction_at
     if basis >= BOUNDLESS or basis <= 0 or plan.stuck is not None:
         return ""
@@ -363,7 +366,7 @@ def _keep_gave_way(policy: Policy, kept: int, basis: int) -> str:
 def _clip_stale(
     ladder: Ladder, policy: Policy, keeps_from: int, trigger_tokens: int | None
 ) -> Compact | None:
-    """Clip large old tool results and arguments: often that is enough."""
+    """Clip large old tool results and arguments; None if that is not enough."""
     settings = policy.stale
     if settings is None or trigger_tokens is None:
         return None
@@ -378,14 +381,14 @@ def _clip_stale(
     plan = ladder.plan_for((), messages, tuple(clips), NO_NEW_SUMMARY)
     enough = int(trigger_tokens * RELIEF)
     if settings.least is not None:
-        # Above this size, the same trigger would fire again at once.
+        # Above this size, the same trigger would soon fire again.
         enough = int(trigger_tokens / REARM)
     is_enough = plan.at_most <= min(enough, int(ladder.budget * (1 - FREE_AFTERWARDS)))
     return plan if clips and is_enough and _frees_enough(plan, settings.least) else None
 
 
 def _frees_enough(plan: Compact, least: int | None) -> bool:
-    """Tell whether a plan frees the least tokens that a caller has set."""
+    """Tell whether a plan frees the tokens that the caller has set as the least."""
     return plan.tokens - plan.at_most >= (least or 0)
 
 
@@ -421,7 +424,7 @@ def _stuck(ladder: Ladder, clip: bool) -> Stuck:
 
 
 def _make_smaller(ladder: Ladder, stuck: Stuck, *, clip: bool) -> Compact | Stuck:
-    """Return the plan that evicts everything evictable, although what stays does not fit."""
+    """Return the plan that evicts all that may leave, although what stays does not fit."""
     plan = ladder.smallest_plan(clip=clip)
     return replace(plan, stuck=stuck) if plan.at_most < plan.tokens else stuck
 
@@ -440,26 +443,26 @@ def oldest_first(
     slack: int,
     clip: bool,
 ) -> Plan:
-    """Decide in LangMem's order: once enough has gathered, the oldest part is summarised.
+    """Decide in LangMem's order: if enough has gathered, the oldest part is summarised.
 
-    The cut is the first one at which enough has gathered and the rest fits beside a summary, moved
-    on to the next legal cut, and never past the last exchange. If no cut brings the history below
-    the limit, it is clipped, or else as much leaves as may: `at_most` of a `Compact` is above its
-    `budget` if even that is not enough.
+    The cut is the first one before which enough has gathered and after which the rest fits next to
+    a summary. It is moved to the next legal cut, but never past the last exchange. If no cut brings
+    the history below the limit, messages are clipped. If that is not enough, all that may leave
+    leaves: then `at_most` of the `Compact` is above its `budget`.
 
     Args:
-        items: leading system messages, a standing summary if any, and the rest.
+        items: leading system messages, a summary in view if any, and the rest.
         budget: tokens of the result.
         gathered: tokens that must have gathered.
         summary_tokens: tokens of the text of the summary.
         frame: tokens of an empty summary message.
-        floor: the least useful tokens of one, to which `summary_tokens` give way.
+        floor: the least useful tokens of a summary; the summary gets no less than these.
         slack: tokens by which a whole message may exceed its parts.
         clip: whether messages may be clipped, which needs an archive.
     """
     longest = summary_tokens + frame + slack
     full = max(1, summary_tokens, frame)
-    # A size below what any summary takes is no length that anybody asks for.
+    # Nobody asks for a summary that is smaller than any summary can be.
     cap = longest if summary_tokens >= SMALLEST_SUMMARY else None
     sizes = SummaryBounds(room=SummaryRoom.capped(longest, cap), floor=min(floor, full), full=full)
     ladder = Ladder(items, budget, sizes, cause=Cause("gathered", f"{gathered:,} tokens"))
@@ -488,12 +491,12 @@ def oldest_first(
 
 
 def _evict_all_that_may_leave(ladder: Ladder, summary: int) -> Compact | None:
-    """Return the plan that evicts everything evictable, for a summary of so many tokens."""
+    """Return the plan that evicts all that may leave, for a summary of so many tokens."""
     evicted, kept = ladder.divide(ladder.legal_cuts[-1])
     return ladder.plan_for(evicted, kept, (), summary) if evicted else None
 
 
-# What is looked at besides
+# Questions about a history
 
 
 def window_or_trigger(policy: Policy, window: Window | None) -> Window | None:
@@ -505,15 +508,15 @@ def window_or_trigger(policy: Policy, window: Window | None) -> Window | None:
 def divide_size(size: Size, divisor: float) -> Size:
     """Return a size divided by a number, rounded up.
 
-    A trigger fires at a history divided by 0.8 as soon as the history has 0.8 of its size.
+    A trigger that is given a size divided by 0.8 fires at 0.8 of its own size.
     """
     return Size(math.ceil(size.tokens / divisor), math.ceil(size.messages / divisor))
 
 
 def may_leave(items: Sequence[Item], places: Collection[int]) -> bool:
-    """Tell whether the items at these places may leave, and nothing else must leave with them.
+    """Tell whether the items at these places may leave, and no other item must leave with them.
 
-    Orphaned results must leave: no provider takes them.
+    Orphaned results must leave, because no provider accepts them.
     """
     tied = match_calls(items)
     evicted = set(places)
@@ -539,8 +542,8 @@ def plan_draft(
 ) -> Compact | None:
     """Plan that exactly these items leave, for a summary message that is written already.
 
-    `foreseen` is the plan without the draft, `summary_tokens` the size of the message. None if no
-    room to grow would be left in the window.
+    `foreseen` is the plan without the draft, `summary_tokens` the size of the message. None if the
+    window would have no room to grow.
     """
     staying = [
         place

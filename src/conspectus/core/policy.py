@@ -21,7 +21,8 @@ ContextSize = tuple[Unit, int | float]
 OnFailure = Literal["degrade", "keep", "raise"]
 
 EMBEDDED = "embedded"
-"""Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
+"""The name of the embedded summariser, the last resort. It needs no model, never fails, and keeps
+to its limit."""
 
 SUMMARY_DIVISOR = 3
 """A summary message takes at most one part in so many of the window, or of the trigger's size,
@@ -37,11 +38,14 @@ LEAST_ASKED = 256
 SLACK = 4
 """Tokens of a limit that stay free, because a whole message may count for more than its parts."""
 
-TIMEOUT: float = 120  # seconds for one call of a summariser, unless somebody says otherwise
-HOUR = 3_600  # The longest timeout, in seconds: a larger one was meant in milliseconds
+TIMEOUT: float = 120
+"""Seconds for one call of a summariser, if no time is set."""
+
+HOUR = 3_600
+"""The longest timeout, in seconds: a larger one was meant in milliseconds."""
 
 KEPT_MESSAGES = 20
-"""Messages that a share of the window keeps while the window is unknown."""
+"""Messages that a share of the window keeps if the window is unknown."""
 
 RIGHT_FORM = (
     'Write ("tokens", 4000), ("messages", 20) or ("fraction", 0.8) with a fraction above 0 and '
@@ -83,7 +87,7 @@ def check_size(value: object, name: str) -> ContextSize:
 
 
 def _checked(unit: Any, amount: Any, name: str, unknown: str) -> ContextSize:
-    """Return a size in a unit; `unknown` is the error for a unit that there is not."""
+    """Return a size in a unit. `unknown` is the error for an unknown unit."""
     problem = unknown if unit not in get_args(Unit) else _problem_of(unit, amount, name)
     if problem:
         is_percent = unit == "fraction" and _is_number(amount) and 10 <= amount <= 100
@@ -93,9 +97,9 @@ def _checked(unit: Any, amount: Any, name: str, unknown: str) -> ContextSize:
 
 
 def _problem_of(unit: Unit, amount: Any, name: str) -> str:
-    """Say what is wrong with an amount; empty if nothing is.
+    """Say what is wrong with an amount; empty if it is valid.
 
-    The first words are those that users of LangChain's middleware look for.
+    The first words are those of LangChain's middleware, which its users know.
     """
     if isinstance(amount, bool):
         return f"{unit} {name} value must be numeric"
@@ -116,14 +120,14 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TriggerClause:
-    """Sizes that must all be reached; None asks nothing."""
+    """Sizes that must all be reached. A size that is None does not count."""
 
     tokens: int | None = None  # size of the history, in tokens
     messages: int | None = None  # its length, in messages
     fraction: float | None = None  # share of the answering model's window
 
     def threshold(self, limit: int | None) -> int | None:
-        """Return the tokens that this clause waits for, in a window of `limit`."""
+        """Return the tokens at which this clause is met; None if it counts no tokens."""
         thresholds: list[int] = []
         if self.tokens is not None:
             thresholds.append(self.tokens)
@@ -132,7 +136,7 @@ class TriggerClause:
         return max(thresholds, default=None)
 
     def met(self, size: Size, limit: int | None) -> bool:
-        """Tell whether all of it holds; a fraction of an unknown window never does."""
+        """Tell whether all sizes are reached. A fraction of an unknown window is never reached."""
         if self.fraction is not None and limit is None:
             return False
         return size.tokens >= (self.threshold(limit) or 0) and size.messages >= (self.messages or 0)
@@ -197,7 +201,7 @@ def first_kept_by(keep: ContextSize, sizes: Sequence[int], limit: int | None) ->
 
 
 def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
-    """Return the tokens that `keep` asks for; None when it counts messages."""
+    """Return the tokens that `keep` asks for; None if it counts messages."""
     unit, amount = keep
     if unit == "messages" or (unit == "fraction" and limit is None):
         return None
@@ -211,13 +215,13 @@ class Policy:
     trigger: tuple[TriggerClause, ...] = ()  # clauses, any of which asks for a compaction
     # how much of the newest history stays in view, as one `ContextSize`
     keep: ContextSize = ("messages", 20)
-    # the most tokens of a summary's text; a longer one is cut. None asks for a third of the
-    # budget, or of the trigger's size, and at least 256 tokens, and takes a longer one that
+    # the most tokens of a summary's text; a longer text is cut. None asks for a third of the
+    # budget, or of the trigger's size, and for at least 256 tokens; a longer text is used if it
     # fits
     max_summary_tokens: int | None = None
     summary_frame: int = 0  # tokens of an empty summary message: its first line, its note
     keep_is_set: bool = False  # the size of `keep` gives way only if it leaves no room to grow
-    # what is clipped before anything is summarised; None for nothing
+    # what is clipped before a summary is made; None for nothing
     stale: StaleResults | None = None
 
     @property
@@ -252,7 +256,7 @@ class Policy:
             )
 
     def _keeps_more_than(self, clause: TriggerClause, window: int | None) -> bool:
-        """Tell whether `keep` alone meets a clause; of several sizes, another one may end first."""
+        """Tell whether the kept messages alone meet a clause, so that it is met again at once."""
         tokens = keep_tokens(self.keep, window)
         if tokens is not None:
             threshold = clause.threshold(window)
@@ -263,10 +267,10 @@ class Policy:
         return asks_nothing_else and threshold is not None and amount >= threshold
 
     def smallest_token_trigger(self, limit: int | None) -> int | None:
-        """Return the least tokens at which a clause fires that asks for tokens and no length.
+        """Return the fewest tokens at which a clause fires that counts no messages.
 
-        A clause that also asks for a share of the window fires at the larger of both, and never
-        in an unknown window.
+        A clause that also asks for a share of the window fires at the larger of both, and never in
+        an unknown window.
         """
         thresholds: list[int] = []
         for clause in self.trigger:
@@ -277,7 +281,7 @@ class Policy:
         return min(thresholds, default=None)
 
     def fires_at(self, limit: int | None, messages: int) -> int | None:
-        """Return the tokens at which the first clause fires in a history of so many messages."""
+        """Return the tokens at which a clause first fires in a history of so many messages."""
         long_enough = (clause for clause in self.trigger if (clause.messages or 0) <= messages)
         thresholds = (clause.threshold(limit) for clause in long_enough)
         return min((tokens for tokens in thresholds if tokens is not None), default=None)
@@ -287,8 +291,8 @@ class Policy:
     ) -> TriggerClause | None:
         """Return the first clause that asks for a compaction now.
 
-        `last` is the size that the latest compaction reached, or at which it failed; if it met the
-        clause already, the history must have grown by `REARM` since.
+        `last` is the size that the latest compaction reached, or at which it failed. If that size
+        met the clause already, the history must have grown by `REARM` since.
         """
         for clause in self.trigger:
             if not clause.met(size, limit):
@@ -321,22 +325,22 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class StaleResults:
-    """What is clipped before anything is summarised, and the gain that makes it worthwhile."""
+    """Which results are clipped before a summary is made, and how much that must free."""
 
-    # tokens above which a result is clipped, to 200 tokens; so it must be more than 200
+    # tokens above which a result is clipped to 200 tokens; so more than 200
     over: int = 1000
-    newest: int = 0  # newest results that stay whole even where `keep` does not keep them
-    # tokens that clips must free, or nothing is clipped; None if they must bring the history to
-    # half of its trigger
+    newest: int = 0  # number of newest results that are not clipped, even if `keep` excludes them
+    # tokens that clips must free; if they free fewer, nothing is clipped. None: they must bring the
+    # history to half of its trigger
     least: int | None = None
     tools: tuple[str, ...] | None = None  # the only tools whose results are clipped; None for all
     exclude: tuple[str, ...] = ()  # tools whose results are never clipped
-    # whether what the agent wrote, such as large arguments, is clipped, too
+    # whether large messages of the agent, such as arguments of calls, are clipped, too
     arguments: bool = True
 
     @classmethod
     def build(cls, value: object) -> StaleResults | None:
-        """Read a user's setting; None if it is off, a `PolicyError` if it is invalid."""
+        """Read a caller's setting; None if it is off, a `PolicyError` if it is not valid."""
         if value is None or value is False or isinstance(value, cls):
             return value or None
         settings: Any = {} if value is True else value
@@ -345,7 +349,7 @@ class StaleResults:
             stale = from_plain(cls, settings)
             if set(settings) <= names and stale._is_valid():
                 return stale
-        except TypeError:  # of another type
+        except TypeError:  # a value of a wrong type
             pass
         raise PolicyError(
             "stale_results must be True, False or a dict with some of over (tokens, more than "
@@ -354,14 +358,14 @@ class StaleResults:
         )
 
     def _is_valid(self) -> bool:
-        """Tell whether sizes and names have their values."""
+        """Tell whether sizes and names are valid."""
         frees_some = self.least is None or self.least > 0
         named = "" not in (*self.exclude, *(self.tools or ()))
         return self.over > 200 and self.newest >= 0 and frees_some and named
 
     @classmethod
     def of_arguments(cls, settings: object, stale: AnyStale = None) -> StaleResults | None:
-        """Read `truncate_args_settings` of Deep Agents, beside `stale`; None switches it off."""
+        """Read `truncate_args_settings` of Deep Agents, with `stale`; None switches it off."""
         results = cls.build(stale)
         if results is not None:
             return replace(results, arguments=cls.of_arguments(settings) is not None)
