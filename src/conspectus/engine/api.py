@@ -73,7 +73,7 @@ class Compactor(Attributes, Closing):
         self._build(settings, Memories())
 
     def _build(self, settings: CompactorSettings, memories: Memories) -> None:
-        self._settings = settings  # as they were given: a copy reads them anew
+        self._settings = settings  # as the caller gave them: a copy reads them again
         model = model_of(settings.model, settings.summarizer)
         limit = profile_window(model) if settings.window is None else settings.window
         window = window_of(limit, settings.reserved_tokens)
@@ -81,7 +81,7 @@ class Compactor(Attributes, Closing):
         if trigger is None:
             if window is None and model is not None:
                 log("no_window", NO_WINDOW, level=logging.INFO)
-            # 170,000 is what Deep Agents takes where no profile is known.
+            # Deep Agents uses 170,000, too, if it knows no profile.
             trigger = ("tokens", 170_000) if window is None else ("fraction", 0.85)
         settings = replace(settings, model=model, trigger=trigger)
         policy = replace(settings.policy(), keep_is_set=settings.keep is not None)
@@ -99,7 +99,7 @@ class Compactor(Attributes, Closing):
         self.archive = self._engine.archive
         self._preparations = self._engine.preparations
         self._opened = self.archive if isinstance(settings.archive, (str, Path)) else None
-        # With no window of its own, a history must fit the trigger that it is to stay below.
+        # Without a window, a history must fit the trigger below which it is to stay.
         self._window = window_or_trigger(self.policy, window)
         if self.archive is None:
             why = "no archive= was given: originals cannot be recalled after a compaction"

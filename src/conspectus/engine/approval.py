@@ -15,7 +15,7 @@ from conspectus.notes.data import Notes
 from conspectus.observe import observing
 
 MOST_ASKED = 20
-"""Answers that do not fit, after which a preview is given up."""
+"""The most unusable answers of a preview. After these the compaction fails."""
 
 
 class SummaryDeclined(SummaryError):
@@ -23,10 +23,10 @@ class SummaryDeclined(SummaryError):
 
 
 async def ask_for_approval(leaving: Leaving, written: WrittenDraft) -> Draft:
-    """Return the draft as a person approved it; as it is where no preview is set.
+    """Return the draft as a person approved it; unchanged if no preview is set.
 
-    The person is asked again until the text fits, in the caller's context, so that `interrupt()`
-    of a graph works in it.
+    The person is asked again until the text fits. The question is asked in the caller's context, so
+    that `interrupt()` of a graph works in it.
 
     Raises:
         SummaryDeclined: the person does not want it.
@@ -72,12 +72,12 @@ async def ask_for_approval(leaving: Leaving, written: WrittenDraft) -> Draft:
 
 
 async def _as_text_of_summary(leaving: Leaving, answer: str) -> str:
-    """Return what a person has written as the text of a summary; a redactor may lengthen it."""
+    """Return what a person has written as the text of a summary, framed and redacted."""
     return await leaving.clean(framed_body(answer))
 
 
 def _answer(ask: Preview, request: PreviewRequest) -> str | None:
-    """Ask the person; None declines."""
+    """Ask the person; None means that the person declines."""
     with others_may_compute():
         answer = ask(request)
     if answer is not None and not isinstance(answer, str):

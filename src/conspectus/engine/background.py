@@ -74,7 +74,7 @@ KEPT_WHILE_PREPARING = (
 PREPARATION_BROKE = (
     "a preparation of notes has broken off (%s); the notes are written when the trigger fires"
 )
-MISFIT = "the history has gone back or was changed, or something that it stands for must stay now"
+MISFIT = "the history has gone back or was changed, or a message that the draft has read must stay"
 
 
 # When the trigger has fired

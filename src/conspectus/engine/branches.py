@@ -1,7 +1,7 @@
-"""Which records belong to a history: those in force, or another branch of its thread.
+"""Find the records that belong to a history: those in force, or another branch of its thread.
 
-A history is edited, rewound, branched, pasted into another one, or sent without its beginning.
-`load_view` only reads; `settle_branch` then has the store name the branch that was found.
+A history may be edited, rewound, branched, pasted into another one, or truncated. `load_view` only
+reads; `settle_branch` makes the store name the branch that was found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conspectus.messages.framing import record_labels
 from conspectus.observe import log
 
 ANOTHER_HISTORY = (
-    "the history sent for thread %r does not go on from its summaries: it went back to before "
+    "the history sent for thread %r does not continue its summaries: it went back to before "
     "them, is another conversation, or the archive is an older copy of itself; recall searches "
     "this history alone from now on; give each conversation a thread_id of its own"
 )
@@ -35,7 +35,7 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     """
     in_force = await history.in_force()
     if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
-        # Made when there was no archive: they stand like another library's summary.
+        # They are from a time without an archive: their summary is treated as another library's.
         return replace(view_of(history, entries, ()), stored_head_id=in_force.stored_head_id)
     is_continuation = history.is_continuation or _continues_last_read(
         history, entries, in_force.chain
@@ -49,8 +49,8 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
 async def settle_branch(view: View) -> View:
     """Note which branch a history is on: in the store, for readers without a state, and here.
 
-    Where the store cannot note it, that is logged, and the next call tries again: until then recall
-    may bring what was taken back. With `on_failure="raise"` it raises `ArchiveError`.
+    If the store cannot note it, the log says so, and the next call tries again. Until then recall
+    may return messages that were taken back. With `on_failure="raise"` it raises `ArchiveError`.
     """
     history = view.history
     history.memory.remember_read(RecentStems().with_later(view.entries), view.head_id)
@@ -69,7 +69,7 @@ async def settle_branch(view: View) -> View:
 
 
 async def _with_newest_clips(view: View) -> View:
-    """Show messages as the newest record clips them, where they came back by an older one.
+    """Clip messages as the newest record does, if they came back as an older record clipped them.
 
     The older clip is longer, and the originals are in the archive.
     """
@@ -88,9 +88,9 @@ async def _with_newest_clips(view: View) -> View:
 def _continues_last_read(
     history: HistoryContext, entries: Sequence[Message], in_force: Chain
 ) -> bool:
-    """Tell whether a history goes on from the one that was read last.
+    """Tell whether a history continues the one that was read last.
 
-    In a state that is kept, each history has its own record, and says so.
+    If the caller keeps a state, that state names the record of each history instead.
     """
     if history.head_source.in_state or not in_force:
         return False
@@ -98,7 +98,7 @@ def _continues_last_read(
     stems = stems_of(entries)
     if shares_recent_messages(memory.recent_stems, stems):
         return True
-    # One that had begun later is longer now, and still shares nothing with what a record knows.
+    # A truncated history has become longer, and still has no overlap with what a record knows.
     had_record_in_force = any(record.id == memory.recent_head_id for record in in_force)
     is_longer = stems[: len(memory.recent_stems)] == [*memory.recent_stems]
     return had_record_in_force and is_longer and bool(memory.recent_stems)
@@ -107,7 +107,7 @@ def _continues_last_read(
 async def find_branch(
     history: HistoryContext, entries: Sequence[Message], in_force: Chain, *, is_continuation: bool
 ) -> View:
-    """Return a history by the records that belong to it; `in_force` are looked at first.
+    """Return a history by the records that belong to it; those in force are tried first.
 
     For `is_continuation` see `find_truncation`. Nothing is changed.
     """
@@ -125,15 +125,15 @@ async def find_branch(
 
 
 def _holds_summary_in_force(view: View) -> bool:
-    return any(item.entry is None for item in view.items)
+    return any(item.is_summary_in_force for item in view.items)
 
 
 async def _by_summaries(
     history: HistoryContext, entries: Sequence[Message], in_force: Chain
 ) -> View | None:
-    """Return a history by the records of a summary in it that are not in force, if any.
+    """Return a history by the records of a summary in it that is not in force; else None.
 
-    It may be the summary of another branch, or of a time that the history has gone back to.
+    It may be the summary of another branch, or of a time to which the history has gone back.
     """
     for name in _summaries_named_in(entries, marked_only=history.checkpointed):
         chain = await history.store.chain_labelled(name)
@@ -152,9 +152,10 @@ async def _by_summaries(
 
 
 def _summaries_named_in(entries: Sequence[Message], *, marked_only: bool) -> list[str]:
-    """Name the records of the summaries in a history, the last first.
+    """Return the names of the summaries in a history, the last first.
 
-    One without our mark counts only where a view puts a summary, and not with `marked_only`.
+    A summary without our mark counts only at the place where a view has its summary, and not with
+    `marked_only`.
     """
     first = next((place for place, entry in enumerate(entries) if entry.role != "system"), -1)
     names: dict[str, None] = {}
@@ -172,9 +173,10 @@ def _summaries_named_in(entries: Sequence[Message], *, marked_only: bool) -> lis
 async def _by_later_records(
     history: HistoryContext, entries: Sequence[Message], view: View
 ) -> View:
-    """Go on to later records that fit: those of a branch that comes back, or of a longer form.
+    """Continue with later records that fit: of a branch that comes back, or of a longer history.
 
-    A history with a summary names its own record, or somebody has pasted it.
+    A history with a summary is left out: it names its own record, or somebody has pasted the
+    summary.
     """
     if any(entry.text.startswith(SUMMARY_LINE) for entry in entries):
         return view

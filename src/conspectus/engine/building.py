@@ -20,11 +20,11 @@ from conspectus.tokens import TokenCounter, TokenMeter
 
 
 def summarizers_of(settings: Settings) -> dict[str, Summarizer]:
-    """Return the summarisers to try in turn, each by a name of its own.
+    """Return the summarisers to try in turn, each with a name of its own.
 
     Only the embedded summariser is named `embedded`.
     """
-    # What stands for the model answers prompts, and is no function of messages.
+    # A stand-in for the model answers prompts; it is no function of messages.
     is_model = settings.summarizer is None
     first = settings.model if is_model else settings.summarizer
     summarizers = [_summarizer_of(first, settings, answers_prompts=is_model)]

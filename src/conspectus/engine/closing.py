@@ -52,7 +52,7 @@ class Closing:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        # After an error or an interrupt, there is no wait for a model.
+        # After an error or an interrupt, it does not wait for a model.
         self.close(None if kind is None else 0)
 
     async def __aenter__(self) -> Self:

@@ -1,8 +1,8 @@
-"""Decide about one view: the plan of the core, measured by the caller's own counter if any.
+"""Decide about one view: the plan of the core, checked by the caller's own counter if there is one.
 
-A caller's counter measures whole lists: the parts need not add up. So its total is divided among
-the messages in proportion (`share_out_count`). What a plan leaves in view is measured here before a
-summary is written, and a plan that would not fit is made again in less room.
+A caller's counter measures whole lists, and its counts need not add up. So its total is divided
+among the messages in proportion (`share_out_count`). The view that a plan leaves is measured here,
+before a summary is written. If it would not fit, another plan is made for less room.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from conspectus.engine.view import View, ViewItem, clip_item, messages_to_send, 
 from conspectus.errors import ArchiveOvertaken
 
 ID_MARGIN = 16
-"""Tokens left free at most for the ids of a record, which are not known yet."""
+"""The most tokens that are left free for the id of a record, which is not known yet."""
 
 TRIES = 6
-"""Plans that are made and measured before the smallest view is taken."""
+"""Plans that are made and measured before the smallest view is tried."""
 
 SUMMARY_FLOOR = 120
-"""Tokens beside its frame below which a summary holds little more than one rule."""
+"""Tokens of text below which a summary holds little more than one rule."""
 
 FAILED_BEFORE = (
     "the last compaction, at %d messages, failed or was declined; it is tried again once the "
@@ -43,7 +43,7 @@ FAILED_BEFORE = (
 )
 
 PlanWithin = Callable[[int], Plan]
-"""Plans for a window that is smaller by so many tokens."""
+"""A function that plans for a window that is smaller by so many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class CompactionRequest:
     overtaken: ArchiveOvertaken | None = None  # why there is another try
 
     def for_retry(self, view: View, error: ArchiveOvertaken) -> CompactionRequest:
-        """Return the request after another worker was first with the history of a view."""
+        """Return the request for another try, after another worker was first."""
         chain_before = view.chain if self.chain_before is None else self.chain_before
         return replace(self, chain_before=chain_before, overtaken=error)
 
     def unless_done(self, view: View) -> CompactionRequest:
-        """Return the request without `force` if another worker has compacted the history since."""
+        """Return the request, without `force` if another worker has compacted the history."""
         is_done = self.chain_before is not None and view.chain != self.chain_before
         return replace(self, force=False) if is_done else self
 
@@ -103,14 +103,14 @@ async def decide(view: View, request: CompactionRequest) -> Decision:
 def plan_for(
     view: View, also_reserved: int = 0, *, force: bool = False, for_preparation: bool = False
 ) -> Plan:
-    """Plan for a view; after a failed summary only once the history has grown by a tenth.
+    """Plan for a view. After a failed summary, none is made until the history has grown by a tenth.
 
     Args:
         view: what the model sees.
         also_reserved: tokens of the window that the plan leaves free.
         force: compact although nothing asks for it.
-        for_preparation: plan as if the trigger fired where notes are prepared, and nothing had
-            failed.
+        for_preparation: plan as if the trigger fired at the size at which notes are prepared, and
+            as if nothing had failed.
     """
     history = view.history
     engine = history.engine
@@ -155,7 +155,7 @@ def plan_for(
     if failed is None or not isinstance(plan, Keep) or plan.due:
         return plan
     if not _would_be_due(view):
-        return plan  # nothing waits for another try
+        return plan  # no compaction is due
     return replace(plan, reason=FAILED_BEFORE % failed.size.messages)
 
 
@@ -169,7 +169,7 @@ def _would_be_due(view: View) -> bool:
 def _reached(view: View) -> Size | None:
     """Return the size that the latest compaction reached, as the trigger counts.
 
-    A counter that reads the usage of an answer says after the next one what was reached.
+    A counter that reads the usage of answers knows this size only after the next answer.
     """
     history = view.history
     if history.trigger_size is not None:
@@ -209,9 +209,9 @@ def stuck_at(view: View) -> int | None:
 
 
 def _first_kept_by_counter(view: View) -> int | None:
-    """Find the first message that `keep` keeps by a caller's counter, as LangChain finds it.
+    """Find the first message that `keep` keeps, by a caller's counter, as LangChain does.
 
-    None where messages are kept by number, or where nobody's counter counts.
+    None if `keep` counts messages, or if there is no such counter.
     """
     history = view.history
     meter = history.engine.meter
@@ -226,14 +226,15 @@ def _first_kept_by_counter(view: View) -> int | None:
     return len(sources) - highest_that_fits(0, len(sources), fits)
 
 
-# Plans that hold by a caller's counter
+# Plans that fit by a caller's counter
 
 
 def measured_plan(view: View, plan_within: PlanWithin, *, force: bool = False) -> Plan:
-    """Return a plan whose view fits by the caller's counter, as far as one is found.
+    """Return a plan whose view fits by the caller's counter, if one is found.
 
-    Else it is the plan of the smallest view, with the numbers in `stuck`; or `Stuck` where the last
-    compaction came no further, and the history has hardly grown since.
+    If none is found, return the plan of the smallest view, with the numbers in `stuck`. If the last
+    compaction has reached that size already, and the history has hardly grown since, return
+    `Stuck`.
     """
     first = plan_within(0)
     budget = view.history.budget
@@ -241,7 +242,7 @@ def measured_plan(view: View, plan_within: PlanWithin, *, force: bool = False) -
         return first
     if not isinstance(first, Compact):
         return first
-    # Where the summary's message is the caller's own, it bears no id of a record.
+    # If the caller makes the summary's message, it has no id of a record.
     is_callers_own = view.history.engine.caller_format.summary_size is not None
     aim = budget if is_callers_own else budget - min(ID_MARGIN, budget // 64)
     attempts = _plan_in_less_and_less_room(view, first, plan_within, aim, budget)
@@ -258,7 +259,7 @@ class _TriedPlans(NamedTuple):
 def _plan_in_less_and_less_room(
     view: View, first: Compact, plan_within: PlanWithin, aim: int, budget: int
 ) -> _TriedPlans:
-    """Plan until a view takes at most `aim` tokens; else one of at most `budget` will do."""
+    """Plan until a view takes at most `aim` tokens; if none does, at most `budget` is accepted."""
     attempt = first
     also_reserved = 0
     barely_fitting: Compact | None = None
@@ -283,7 +284,7 @@ def _smallest_plan(
 ) -> Plan:
     """Return the plan of the smallest view, which may not fit either.
 
-    `last` is the last plan that was tried before.
+    `last` is the plan that was tried before it.
     """
     window = view.history.window
     assert window is not None, "without a window nothing is too large"
@@ -301,12 +302,12 @@ def _smallest_plan(
     if reached is not None and not has_grown(view.size.tokens, reached) and not force:
         return stuck
     if last.stuck is not None:
-        smallest = replace(last, budget=window.budget)  # what the user asks is shown in it
+        smallest = replace(last, budget=window.budget)  # it shows what the user asks
     return replace(smallest, stuck=stuck, at_most=max(size, smallest.at_most))
 
 
 def _with_larger_clips(view: View, smallest: Compact, room: int) -> Compact:
-    """Return a plan with its clips as large as the room allows, all to one level."""
+    """Return a plan with clips as large as the room allows, all of one size."""
 
     def with_level(level: int) -> Compact:
         clips: list[PlannedClip] = []
@@ -349,21 +350,21 @@ def _size_with_summary(view: View, plan: Compact) -> int:
         if item.entry is not None and not item.came_clipped:  # else its original is in the archive
             clips[clip.place] = clip_item(item, item.entry, clip, engine)
     remaining = remaining_items(view, plan, clips)
-    standing = [item.tokens for item in view.items if item.summary]
-    if not (plan.summary.target or standing):
+    summaries_in_view = [item.tokens for item in view.items if item.summary]
+    if not (plan.summary.target or summaries_in_view):
         return engine.count_as_sent(messages_to_send(view, remaining)) or 0
     empty = engine.count_as_sent(messages_to_send(view, remaining, body="")) or 0
-    summary_tokens = plan.summary.target or sum(standing)
+    summary_tokens = plan.summary.target or sum(summaries_in_view)
     return empty + max(0, summary_tokens - engine.empty_summary_tokens)
 
 
-# Failures that somebody has noted
+# Failures that other processes have noted
 
 
 async def take_over_failure(view: View, plan: Plan) -> bool:
     """Remember a failure of this history that another process has noted; tell whether it is new.
 
-    It is looked for only where a plan asks for a summary.
+    The store is asked only if a plan makes a summary.
     """
     if not (isinstance(plan, Compact) and plan.makes_summary):
         return False
@@ -380,7 +381,7 @@ async def take_over_failure(view: View, plan: Plan) -> bool:
 
 
 async def has_prepared_in_vain(view: View) -> bool:
-    """Tell whether preparing has failed for this history, which has hardly grown since."""
+    """Tell whether a preparation has failed for this history, and it has hardly grown since."""
     noted = await view.history.store.read_failure(PREPARATION_FAILED)
     if noted is None or noted.head_id != view.head_id:
         return False

@@ -1,4 +1,4 @@
-"""What settings are made into: the parts by which histories are measured, summarised and stored."""
+"""The parts that are made of settings: they measure, summarise and store histories."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class CallerFormat:
     """How one caller shows, sends and counts what all callers share."""
 
     summary_size: Callable[[str], int] | None = None
-    """Tokens of the message that shows a summary, where that is not one of ours."""
+    """Tokens of the message that shows a summary, if the caller makes that message."""
 
     as_request: Callable[[Sequence[Any]], Sequence[Any]] | None = None
-    """What the caller sends for a view, where that is not the view itself."""
+    """What the caller sends for a view, if that is not the view itself."""
 
     keep_count: Callable[[Any], int] | None = None
     """The caller's count of a message for `keep`; None for the meter's."""
@@ -53,7 +53,7 @@ class CallerFormat:
     """The runtime of the graph's run, for hooks."""
 
     for_one_request: bool = False
-    """Its records are thrown away with the one request that they are made for."""
+    """Its records are made for one request, and are dropped after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +72,14 @@ class Engine:
     on_event: EventHandler | None = None
     preview: Preview | None = None
     hooks: tuple[BeforeSummarization, ...] = ()
-    """Functions that get the messages that are about to leave."""
+    """Functions that get the messages that are about to be evicted."""
     caller_format: CallerFormat = field(default_factory=CallerFormat)
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
     tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
     clip_pointer: str | None = None
-    """What says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
-    originals, so that nothing is clipped."""
+    """The words in a clip that say where its original is, with `{cite}` for its id; None if nothing
+    keeps originals, so that nothing is clipped."""
     preparations: Preparations | None = None
     joins_by_setting: bool | None = None
     """Whether messages of the user in a row are joined in views; None if the history decides."""
@@ -123,7 +123,7 @@ class Engine:
         )
 
     def summary_identity(self, focus: str) -> str:
-        """Name all that would change a summary, beside its messages and its plan."""
+        """Name all that changes a summary, except its messages and its plan."""
         settings = self.settings
         request = "cached" if self.cached else "smallest"
         parts = (
@@ -145,11 +145,11 @@ class Engine:
         return () if rules is None or callable(rules) else tuple(rules)
 
     def traits_of(self, by: str) -> SummarizerTraits:
-        """Return what the summariser of this name has beside what each one has."""
+        """Return what the summariser of this name has in addition to what each one has."""
         return SummarizerTraits.of(self.summarizers[by])
 
     def count_as_sent(self, view: Sequence[Any]) -> int | None:
-        """Count a view by the caller's counter, as it is sent; None where there is no such."""
+        """Count a view by the caller's counter, as it is sent; None if there is no such counter."""
         if not self.meter.counts_lists:
             return None
         request = (
@@ -175,7 +175,7 @@ class Engine:
     async def redacted(self, texts: Sequence[str], redaction: Redaction | None = None) -> list[str]:
         """Redact texts for logs and listeners: errors may quote messages and keys.
 
-        If that fails, the failure stands in their place.
+        If that fails, the text of that failure replaces all of them.
         """
         redaction = redaction or self.redaction
         if redaction is None or not texts:
@@ -195,9 +195,9 @@ class Engine:
         is_clean: bool = False,
         **data: Any,
     ) -> None:
-        """Call the caller's `on_event`, without secrets; if it fails, log that and go on.
+        """Call the caller's `on_event`, with redacted texts. If it fails, the log says so.
 
-        With `is_clean` the texts are without secrets already.
+        With `is_clean` the texts are redacted already.
         """
         if self.on_event is None:
             return
@@ -215,6 +215,6 @@ class Engine:
 
 def count_empty_summary(meter: TokenMeter) -> int:
     """Return the tokens of a summary message without text."""
-    # A foreign counter may count parts of a message that a dict has no place for.
+    # A caller's counter may count parts of a message that a dict does not have.
     empty = summary_message(summary_text("", archived=True), "0" * 16, as_dict=not meter.exact)
     return meter.message(empty)

@@ -1,4 +1,4 @@
-"""Make the record of a compaction and the view that is sent with it, so that this fits."""
+"""Make the record of a compaction and the view that will be sent, so that the view fits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conspectus.errors import SummaryError
 from conspectus.observe import price_of
 
 SHORTENINGS = 4
-"""How often a summary is made shorter whose record's id makes the view too large."""
+"""How often a summary is shortened if the id of its record makes the view too large."""
 
 STILL_TOO_LARGE = (
     "with messages clipped the history takes {:,} tokens of {:,}; use a model with a larger "
@@ -25,10 +25,10 @@ STILL_TOO_LARGE = (
 
 
 def fit_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
-    """Make the record, and the view that is sent once it is in force, measured.
+    """Make the record, and the view that will be sent once it is in force, and measure both.
 
-    The id of the record is in the view, and may count, too: where that is too much, the summary is
-    made shorter, in up to `SHORTENINGS` steps, unless a person has approved it.
+    The id of the record is in the view, and a counter may count it. If that makes the view too
+    large, the summary is shortened, in up to `SHORTENINGS` steps, unless a person has approved it.
     """
     plan = leaving.plan
     is_new = plan.makes_summary
@@ -44,7 +44,7 @@ def fit_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
 
 
 def check_budget(after: View, leaving: Leaving) -> None:
-    """Raise `SummaryError` if a view does not fit, unless it is the smallest that is legal."""
+    """Raise `SummaryError` if a view does not fit, unless no smaller view is legal."""
     plan = leaving.plan
     if plan.budget is None or after.size.tokens <= plan.budget:
         return
@@ -59,7 +59,7 @@ def _make_record_and_view(leaving: Leaving, draft: Draft) -> tuple[Record, View]
 
 
 def _bill(leaving: Leaving, draft: Draft) -> dict[str, Any]:
-    """Return what a compaction took beside tokens; see `Record.bill`."""
+    """Return what a compaction has cost in addition to tokens; see `Record.bill`."""
     seconds = round(time.monotonic() - leaving.started, 3)
     decision = leaving.decision
     prepared_in = 0.0 if decision.draft is None else decision.draft.seconds
@@ -74,7 +74,7 @@ def _bill(leaving: Leaving, draft: Draft) -> dict[str, Any]:
 
 
 def _record(leaving: Leaving, draft: Draft) -> Record:
-    """Make the record, without the size of the view after it, which bears its id."""
+    """Make the record. The size of the view after it is still missing, as that view has its id."""
     view = leaving.view
     evicted = evicted_since_model(view.head)
     return Record.make(
@@ -107,22 +107,22 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
 
 
 def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
-    """Describe the messages that are joined to the summary, if any are."""
+    """Describe the messages that are joined with the summary, if any are."""
     view = leaving.view
     joins = leaving.engine.joins_by_setting
     if not leaving.plan.makes_summary or joins is False:
         return ()
     if joins is None and not view.may_need_joining:
         return ()
-    fields = leaving.redaction is None  # what messages hold may be secret
+    fields = leaving.redaction is None  # other fields of a message may hold secrets
     evicted = set(leaving.plan.evicted_places)
     return tuple(describe_users_after_summary(view, evicted, leaving.clips, fields=fields))
 
 
 def _order(leaving: Leaving) -> tuple[str, ...]:
-    """Return the keys of what leaves, and of what stays before the last of it.
+    """Return the keys of what leaves, and of what stays before the last message that leaves.
 
-    What stays will leave later; its place is noted now. Empty if none stays.
+    What stays will leave later, so its place is noted now. Empty if nothing stays there.
     """
     items = leaving.view.items
     leaving_keys = set(leaving.keys)
@@ -136,10 +136,10 @@ def _order(leaving: Leaving) -> tuple[str, ...]:
 
 
 def _stayed(leaving: Leaving) -> tuple[str, ...]:
-    """Return the keys of what stays behind the last message that leaves."""
+    """Return the keys of what stays after the last message that leaves."""
     view = leaving.view
-    behind = view.items[_last_leaving(leaving) + 1 :]
-    messages = (item for item in behind if not item.summary and item.role != "system")
+    after = view.items[_last_leaving(leaving) + 1 :]
+    messages = (item for item in after if not item.summary and item.role != "system")
     return tuple(item.key for item in messages if item.key not in view.clients_own)[:RECENT]
 
 

@@ -1,7 +1,7 @@
-"""Where the records, drafts and originals of one history are: in an archive, or in this process.
+"""The store of one history's records, drafts and originals: in an archive, or in this process.
 
-A history without an archive has a store, too. It keeps records and drafts while the process runs,
-and no originals, which it says.
+A history without an archive has a store, too. It keeps records and drafts while the process runs.
+It keeps no originals, and says so.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class HistoryStore(Protocol):
         """Name another chain as the one in force."""
 
     async def commit(self, chain: Chain, record: Record, expected_head_id: str) -> None:
-        """Put a record in force on top of a chain.
+        """Put a record in force after a chain.
 
-        Without an archive the later of two threads wins.
+        Without an archive, the later one of two threads wins.
 
         Raises:
             ArchiveOvertaken: another record than the expected one is in force in the archive.
@@ -80,10 +80,10 @@ class HistoryStore(Protocol):
         """Return the originals that are there, by their keys."""
 
     async def store_originals(self, originals: Sequence[Message]) -> None:
-        """Write originals and read them back, as a store may forget.
+        """Write originals and read them back, because a store may lose them.
 
         Raises:
-            ArchiveUnconfirmed: the store did not give them back.
+            ArchiveUnconfirmed: the store did not return them.
         """
 
     async def removed_rules(self) -> Sequence[str]:
@@ -93,7 +93,7 @@ class HistoryStore(Protocol):
         """Return a failure that any process has noted."""
 
     async def write_failure(self, name: str, failed: FailedSummary | None) -> None:
-        """Note a failure for every process, or with None that it is over."""
+        """Note a failure for every process; None: there is none any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class ArchivedHistory:
 
     archive: Archive
     scope: Scope
-    caller_keeps_head: bool  # in force is what the caller's state says, not what the archive says
+    caller_keeps_head: bool  # the caller's state says which record is in force, not the archive
     label_of_record: Callable[[Record], str] | None  # the caller's own name of a record
 
     keeps_originals = True
@@ -125,10 +125,10 @@ class ArchivedHistory:
         return await self.archive.call_either_way(self.archive.chains_after, self.scope, head_id)
 
     async def load_notes(self, chain: Chain) -> Chain:
-        """Read the notes of the newest record again, where the archive's cache has left them out.
+        """Read the notes of the newest record again, if the archive's cache has left them out.
 
-        Only the newest record of a cached chain is sure to be whole (see
-        `Archive._remember_lean`), and the history may have gone back to an earlier record.
+        Of a cached chain only the newest record is sure to be whole (see `Archive._remember_lean`),
+        and the history may have gone back to an earlier record.
         """
         noted = next((record for record in reversed(chain) if record.by), None)
         if noted is None or noted.notes:
@@ -136,7 +136,7 @@ class ArchivedHistory:
         whole = await self.chain_at(chain[-1].id)
         if not whole:
             return chain
-        # A record of the given chain may still have the summary that the cache has left out.
+        # A record of `chain` may have the summary that the cache has left out.
         pairs = zip(whole, chain, strict=True)
         return tuple(read if read.summary else known for read, known in pairs)
 
@@ -201,7 +201,7 @@ class ArchivedHistory:
                 self.archive.read_remarks, self.scope, FAILED_REMARK, [name]
             )
         except ArchiveError:
-            return None  # whoever needs the archive says so
+            return None  # a call that needs the archive reports this
         return FailedSummary.from_json(notes.get(name))
 
     async def write_failure(self, name: str, failed: FailedSummary | None) -> None:
@@ -219,7 +219,7 @@ class UnarchivedHistory:
     """The store of a history without an archive: this process remembers records and drafts."""
 
     memory: SessionMemory
-    owner: int  # identity of the memory of all sessions
+    owner: int  # a number of the memory of all sessions
     caller_keeps_head: bool
     checkpointed: bool  # a checkpointer keeps the caller's state, records included
 

@@ -34,39 +34,41 @@ ALWAYS_ALLOWED = 200
 """Tokens that a summary message may take, even if it replaces fewer."""
 
 DAMAGED_NOTES = (TypeError, ValueError, AttributeError, KeyError)
-"""What reading notes raises that are damaged or of another version."""
+"""Errors that reading raises for notes that are damaged or of another version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """What one compaction takes out of a view, complete, without its secrets if it is redacted.
+    """What one compaction takes out of a view. It is complete, and is never changed.
 
-    What leaves are the evicted messages, and the summaries of other libraries that the new one
-    replaces. All of it stands in the order of the conversation. Without secrets are `messages`,
-    `evicted`, `originals`, `kept`, `notes`, `focus`, `foreign_summaries`, `previous_summary` and
-    what is made of them; `view`, `remaining` and `clips` are as they were sent, as what stays is
-    shown as it was.
+    The evicted messages leave, and so do summaries of other libraries, because the new summary
+    replaces them. All of it is in the order of the conversation.
     """
+
+    # As sent: what stays in view is not redacted
 
     decision: Decision
     started: float  # when it began, by `time.monotonic()`
-    focus: str  # the subject to keep above all
-    redaction: Redaction | None  # the redactor, with the secrets that it recognised here
     keys: tuple[str, ...]  # of the messages that leave the view
-    messages: tuple[Message, ...]  # these messages, as first sent
+    clips: Mapping[int, ViewItem]  # clipped messages, by their place in the view
+    remaining: tuple[ViewItem, ...]  # the view without the summary
+    sizes: MeasuredSizes  # of what leaves and of what stays
+    room: SummaryRoom  # how long the message of the summary may be
+
+    # Redacted
+
+    redaction: Redaction | None  # the redactor, with the secrets that it has recognised here
+    redacted: Mapping[str, int]  # secrets that were removed from the originals, by kind
+    focus: str  # the subject to keep above all
+    messages: tuple[Message, ...]  # the messages that leave, as first sent
     evicted: tuple[Message, ...]  # those of them that are no summaries
     originals: tuple[Message, ...]  # the messages that leave or are clipped, as first sent
-    clips: Mapping[int, ViewItem]  # clipped messages, by their place in the view
-    remaining: tuple[ViewItem, ...]  # the view beside the summary
     kept: tuple[Message, ...]  # messages that stay in view
     kept_before_last_evicted: int  # how many of them came before the last one that leaves
     notes: Notes  # so far
     foreign_summaries: tuple[str, ...]  # summaries of other libraries that leave
     previous_summary: str  # the summary so far: ours, and those that ours replaces
     removed_rules: tuple[str, ...]  # ids of statements that a person has taken out of the rules
-    redacted: Mapping[str, int]  # secrets that were taken out of the originals, by kind
-    sizes: MeasuredSizes  # of what leaves and of what stays
-    room: SummaryRoom  # how long the message of the summary may be
 
     @property
     def view(self) -> View:
@@ -93,7 +95,7 @@ class Leaving:
     def summary_size(self, body: str) -> int:
         """Return the tokens of the message that shows a summary.
 
-        By a caller's counter they are those that it adds to the view as it will be sent.
+        With a caller's counter, it is what that message adds to the view that will be sent.
         """
         return measure_summary(
             self.view, body, self.remaining, self.sizes.without_summary, self.notes_number
@@ -131,11 +133,11 @@ class Leaving:
 
 
 async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
-    """Gather all that a decision takes out of a view, and what stays beside it.
+    """Gather all that a decision takes out of a view, and what stays.
 
     Raises:
         ArchiveError: the originals of messages that came back clipped cannot be read.
-        RedactionError: secrets cannot be taken out.
+        RedactionError: secrets cannot be removed.
     """
     started = time.monotonic()
     view = decision.view
@@ -146,7 +148,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
     leaving_items = tuple(view.items[place] for place in places_that_leave(view, plan))
     to_clip = [view.items[clip.place] for clip in plan.clips]
     originals = await _originals_of(view, [*leaving_items, *to_clip])
-    # What stays in view is shown as it was, so clips are made before secrets are taken out.
+    # What stays in view is not redacted, so clips are made before secrets are removed.
     clips = {
         clip.place: clip_item(item, originals[item.key], clip, engine)
         for clip, item in zip(plan.clips, to_clip, strict=True)
@@ -197,9 +199,9 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
 
 
 def places_that_leave(view: View, plan: Compact) -> list[int]:
-    """Return the places of the evicted messages, and of summaries that the new one replaces.
+    """Return the places of the evicted messages, and of other libraries' summaries.
 
-    Of summaries these are the ones of other libraries: the summary in force is no message.
+    The latter leave if the plan makes a summary, which then replaces them.
     """
     evicted = set(plan.evicted_places)
     return [
@@ -210,7 +212,7 @@ def places_that_leave(view: View, plan: Compact) -> list[int]:
 
 
 def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:
-    """Return the messages that stay in view, by their place; summaries are none."""
+    """Return the messages that stay in view, by their place; summaries are not among them."""
     return {
         place: item.entry
         for place, item in enumerate(view.items)
@@ -221,7 +223,7 @@ def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:
 async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Message]:
     """Return the originals of messages by their keys: from the history, or from the archive.
 
-    Where the archive has lost one, its clip is all that is left, and takes the original's place.
+    If the archive has lost one, its clip is all that is left, and replaces the original.
     """
     originals = {item.key: item.entry for item in items if item.entry is not None}
     clipped_before = [item.key for item in items if item.came_clipped]
@@ -234,13 +236,13 @@ async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Mess
 
 
 def _foreign_summaries(items: Sequence[ViewItem]) -> tuple[str, ...]:
-    """Return the texts of other libraries' summaries among these."""
+    """Return the texts of other libraries' summaries among these items."""
     entries = (item.entry for item in items if item.foreign)
     return tuple(summary_body(entry.text) for entry in entries if entry)
 
 
 def _notes_of(chain: Chain) -> Notes:
-    """Read the notes of the newest record that has some, or its summary if they are damaged."""
+    """Read the notes of the newest record that has some; its summary if they are damaged."""
     record = next((record for record in reversed(chain) if record.notes or record.by), None)
     if record is None:
         return Notes()
@@ -253,12 +255,12 @@ def _notes_of(chain: Chain) -> Notes:
     return Notes(text=record.summary, edited=True)
 
 
-# Without secrets
+# Removing secrets
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """All that is stored, read or logged from here on."""
+    """All that is stored, read by a summariser, or logged from here on."""
 
     redaction: Redaction | None
     originals: Mapping[str, Message]
@@ -267,7 +269,7 @@ class _Texts:
     summary_in_force: str
     foreign_summaries: tuple[str, ...]
     notes: Notes
-    counts: Mapping[str, int]  # secrets that were taken out of the originals, by kind
+    counts: Mapping[str, int]  # secrets that were removed from the originals, by kind
 
 
 async def _redacted_texts(
@@ -280,7 +282,7 @@ async def _redacted_texts(
     foreign_summaries: tuple[str, ...],
     notes: Notes,
 ) -> _Texts:
-    """Take the secrets out of all that is stored, read or logged from here on."""
+    """Remove the secrets from all that is stored, read or logged from here on."""
     if redaction is None:
         return _Texts(
             redaction=None,
@@ -325,16 +327,18 @@ async def _redacted_texts(
 
 
 def measure_summary(
-    view: View, body: str, remaining: Sequence[ViewItem], beside: int, number: str
+    view: View, body: str, remaining: Sequence[ViewItem], kept_tokens: int, number: str
 ) -> int:
-    """Return the tokens of the message that shows a summary beside these messages.
+    """Return the tokens of the message that shows a summary next to these messages.
 
-    `beside` are the tokens of the view without it.
+    `kept_tokens` is the size of the view without it.
     """
     history = view.history
     engine = history.engine
     if engine.meter.counts_lists:
-        return (engine.count_as_sent(messages_to_send(view, remaining, body, number)) or 0) - beside
+        return (
+            engine.count_as_sent(messages_to_send(view, remaining, body, number)) or 0
+        ) - kept_tokens
     if engine.caller_format.summary_size is not None:
         return engine.caller_format.summary_size(body)
     return engine.meter.message(provisional_summary_message(view, body))

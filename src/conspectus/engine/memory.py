@@ -1,7 +1,8 @@
 """What a process remembers between calls: of each session, and of histories with nothing due.
 
-With an archive, records, drafts and failures are there, and a process keeps only what saves time.
-Without one it holds these too, so that a history sent whole again is not summarised again.
+With an archive, records, drafts and failures are stored there, and a process keeps only what saves
+time. Without an archive it keeps these, too, so that a history that is sent whole again is not
+summarised again.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from conspectus.model.base import LastRequest
 from conspectus.tokens import UsageReport
 
 MOST_FAILURES = 8
-"""Failures in a row that delay the next try; a history has doubled by then."""
+"""Failures in a row that delay the next try. After these a history has doubled."""
 
 KEPT_OF_A_SESSION = 8
-"""Drafts, and chains of records, in memory for each session without an archive."""
+"""The most drafts, and chains of records, of a session without an archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,13 @@ class FailedSummary:
 
     head_id: str  # of the record that was in force; empty if there was none
     trigger_size: Size  # the size of the history as its trigger counts
-    size: Size  # the size as the meter counts
+    size: Size  # the same; of a view in the foreground as the meter counts it
     over: bool  # it did not fit the window
     times: int = 1  # failures in a row
 
     @property
     def next_try_from(self) -> Size:
-        """The size from which the next try is a tenth away; each failure in a row adds a tenth."""
+        """The size that must grow by a tenth before the next try; each failure adds a tenth."""
         return divide_size(self.trigger_size, REARM ** (1 - min(self.times, MOST_FAILURES)))
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +65,7 @@ class QuietHistory:
     """A history with nothing due, as it was sent and read."""
 
     received: list[Source]  # the caller's messages
-    copies: list[Any]  # of what they held, by which a change in place is noticed
+    copies: list[Any]  # of their content, to notice a change in place
     stored_head_id: str  # id of the record that the store named as in force; empty if there is none
     head: Record | None
     result: CompactionResult
@@ -81,31 +82,32 @@ class QuietHistory:
 class SessionMemory:
     """What this process remembers of one session."""
 
-    chain: Chain = ()  # the records in force, where there is no archive
+    chain: Chain = ()  # the records in force, if there is no archive
     chains: BoundedCache[str, Chain] = field(
         default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
     )
-    """Other chains, by the name of their newest record in a history; likewise."""
+    """Other chains, by the label of their newest record, if there is no archive."""
     drafts: BoundedCache[str, Draft] = field(
         default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
     )
-    """Drafts by their names; likewise."""
+    """Drafts by their names, if there is no archive."""
     latest_failure: FailedSummary | None = None  # the latest summary, if it failed
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered_requests: int = 0  # how many of its requests were answered
     recent_stems: Sequence[str] = ()  # of the history that was read last, up to its last answer
     recent_head_id: str = ""  # id of the record that was in force for it; empty for none
-    reported_settings: set[object] = field(default_factory=set)  # logged as too tight
+    reported_settings: set[object] = field(default_factory=set)  # settings logged as too tight
 
     def remember_read(self, recent: RecentStems, head_id: str) -> None:
-        """Remember what was read last, so that the next history is known without its beginning."""
+        """Remember what was read last, to recognise the next history if it is truncated."""
         self.recent_stems = recent.answered
         self.recent_head_id = head_id
 
     def failure_of(self, head_id: str, messages: int, over: bool) -> FailedSummary | None:
-        """Return the latest failure, if it is of the history as it is now.
+        """Return the latest failure, if it concerns the history as it is now.
 
-        A history that no longer fits the window is tried once more. A shorter one has gone back.
+        If the history no longer fits the window, it is tried once more. If it is shorter, it has
+        gone back.
 
         Args:
             head_id: the id of the record in force; empty if there is none.

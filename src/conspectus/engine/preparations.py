@@ -24,16 +24,16 @@ from conspectus.core.growth import size_has_grown
 from conspectus.core.items import Size
 
 SESSIONS = 256
-"""Most sessions whose latest preparation is known once it has ended."""
+"""The most sessions whose latest preparation is remembered after it has ended."""
 
 STOP_TIMEOUT = 30.0
-"""Seconds in which a stopped preparation's calls of a store must end."""
+"""Seconds in which a stopped preparation must end its calls of a store."""
 
 POLL_INTERVAL = 0.02
 """Seconds between two looks at the work of another worker."""
 
 WRITER_TIMEOUT = 600.0
-"""Seconds after which the work of another worker is taken as lost."""
+"""Seconds after which a worker is no longer waited for."""
 
 STOPPED = "it was stopped"
 
@@ -58,7 +58,7 @@ class Preparation:
 
     @property
     def under_way(self) -> bool:
-        """Whether its thread runs, and was not told to stop."""
+        """Whether its thread runs and was not stopped."""
         return self.thread.is_alive() and not self.gate.is_shut
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -69,17 +69,17 @@ class Preparation:
         return not self.thread.is_alive()
 
     def leave_blocked_loop(self) -> None:
-        """Have it do without its event loop, if that stands still while it is waited for."""
+        """Let it use a loop of its own if the caller blocks the event loop that it uses."""
         if is_blocked(self.driver.home):
             self.driver.leave()
 
 
 LIVE: WeakSet[Preparation] = WeakSet()
-"""Preparations of this process that may be under way."""
+"""The preparations of this process that may be running."""
 
 
 async def wait_while(condition: Callable[[], bool], seconds: float | None) -> None:
-    """Wait while a condition holds, at most some seconds; None sets no limit."""
+    """Wait while a condition holds, at most for these seconds; None sets no limit."""
     until = inf if seconds is None else time.monotonic() + seconds
     while condition() and time.monotonic() < until:
         await pause(POLL_INTERVAL)
@@ -115,9 +115,10 @@ class Preparations:
         self.latest: dict[Scope, Preparation] = {}  # the oldest first
 
     def add(self, scope: Scope, job: Preparation) -> None:
-        """Keep a preparation as the newest of its history.
+        """Keep a preparation as the newest one of its history.
 
-        The oldest that have ended are dropped. One that runs never is, so that `close` finds it.
+        The oldest ones that have ended are dropped. One that runs is never dropped, so that `close`
+        finds it.
         """
         with self.lock:
             self.latest.pop(scope, None)
@@ -130,7 +131,7 @@ class Preparations:
     def may_begin(self, scope: Scope, head_id: str, size: Size) -> bool:
         """Tell whether another preparation may begin for a history of this size.
 
-        One without a draft is tried again once the history has grown by a tenth.
+        If the last one has made no draft, the history must have grown by a tenth.
         """
         latest = self.latest.get(scope)
         if self.closed or (latest is not None and latest.under_way):
@@ -142,7 +143,7 @@ class Preparations:
         return size_has_grown(size, latest.size) and latest.outcome != "ready"
 
     async def close(self, seconds: float | None) -> None:
-        """Begin no more; wait up to these seconds for those under way, then stop them."""
+        """Begin no more; wait up to these seconds for those that run, then stop them."""
         with self.lock:
             self.closed = True
             jobs = list(self.latest.values())

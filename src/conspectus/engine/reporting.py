@@ -27,7 +27,7 @@ REASONS: dict[CauseKind, str] = {
     "forced": "it was asked for",
     "gathered": "enough messages have gathered",
 }
-"""Why a history was compacted, where its cause as text does not say it."""
+"""Why a history was compacted, if the text of the cause does not say it."""
 
 CUT = (
     "thread %s: the summary by %s was cut at its end, by at least %s tokens, and is used up to its "
@@ -180,9 +180,9 @@ async def report_failure(
 
 
 async def notify_unexpected(decision: Decision, error: Exception) -> None:
-    """Tell the caller's listener that an error ends a compaction that is none of Conspectus.
+    """Tell the caller's listener that an error of a function of the caller has ended a compaction.
 
-    A graph that stops to ask a person ends nothing: it comes back.
+    If a graph stops to ask a person, the compaction will begin again, so nothing is told.
     """
     history = decision.view.history
     if not is_way_out(error):
@@ -233,7 +233,7 @@ async def remember_failure(view: View, error: ConspectusError) -> None:
     over = history.exceeds_window(size)
     trigger_size = history.trigger_size or size
     before = history.memory.failure_of(view.head_id, size.messages, over)
-    # Without a window, and for a person who has declined, each tenth counts alike.
+    # Without a window, and if a person has declined, each try waits for one tenth.
     counts_failures = history.window is not None and not isinstance(error, SummaryDeclined)
     times = 1
     if before is not None and counts_failures:
@@ -285,7 +285,7 @@ async def report_compacted(
         tokens_after=after.size.tokens,
         record=record.id,
         name=record.by,
-        cost=attempts.spent,  # a draft that was found is in the event of who wrote it
+        cost=attempts.spent,  # a found draft is in the event of the call that wrote it
         money=record.bill.get("money") if attempts.spent == record.cost else None,
         tries_failed=len(failures),
         error_message=failures[-1] if failures else "",
@@ -323,9 +323,9 @@ async def report_compacted(
 
 
 def _trigger_tokens_after(after: View) -> int | None:
-    """Return the tokens of a view as the trigger counts them; None if that is the meter's count.
+    """Return the tokens of a view as the trigger counts them; None if it uses the meter's count.
 
-    The record is in force, so a caller's counter that fails changes nothing any more.
+    The record is in force, so an error of the caller's counter must not end the call.
     """
     count_view = after.history.count_view
     if count_view is None:
@@ -355,7 +355,7 @@ def _tell_of_rules_left_out(
 
 
 def _reason_of(plan: Compact, record: Record, after: View) -> str:
-    """Say why a history was compacted, and what it came to."""
+    """Say why a history was compacted, and to which size."""
     reason = REASONS.get(plan.cause.kind, f"reached its {plan.cause}")
     if plan.budget is not None:
         reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"

@@ -52,7 +52,8 @@ class CompactionResult:
             returns for this list.
         budget: the most tokens that `messages` may have. If no window is known, it is the smallest
             trigger that counts tokens alone, or None.
-        evicted: number of messages that this call removed from the view.
+        evicted: number of messages that this call removed from the view, summaries of other
+            libraries included.
         kept: number of the caller's messages in `messages`, clipped ones included.
         clipped: number of messages in `messages` that are clipped.
         dropped: number of the caller's messages that were left out because an earlier compaction

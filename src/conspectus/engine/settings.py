@@ -54,7 +54,7 @@ KEEP: ContextSize = ("messages", 20)
 MOST_TOKENS = 10**12
 """More than any window has; a larger number has no meaning as a float."""
 
-# Each type says which values are valid. Types of LangChain's stand in quotes, as only type checkers
+# Each type says which values are valid. LangChain's types are in quotes, because only type checkers
 # load them.
 
 

@@ -40,11 +40,11 @@ from conspectus.observe import log, observing
 from conspectus.observe.observation import is_way_out, safe_text
 
 RETRY_AFTER = (0.5, 2.0)
-"""Seconds before the second and the third try of one summariser."""
+"""Seconds before the second and the third attempt of one summariser."""
 
 LONGEST_WAIT = 20.0
-"""Seconds before another try on its provider's request at most; if that asks for more, the
-summariser is not tried again."""
+"""The most seconds to wait before another attempt if a provider asks to wait. If it asks for more,
+that summariser is not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ async def find_or_write(leaving: Leaving, attempts: Attempts) -> WrittenDraft:
             return WrittenDraft(found, found=True)
         started = time.monotonic()
         draft = await _write(leaving, attempts)
-        # Failed attempts were paid for, too, and the record is all that says so.
+        # Failed attempts were paid for, too; only the record says so.
         seconds = round(time.monotonic() - started, 3)
         draft = replace(draft, cost=attempts.spent, seconds=seconds)
         if _is_worth_saving(leaving, draft):
@@ -115,7 +115,7 @@ async def _find(leaving: Leaving, name: str, attempts: Attempts) -> Draft | None
 
 
 def _name_of(leaving: Leaving) -> str:
-    """Name a draft by all that would change it, so that any process finds it."""
+    """Name a draft by what it depends on, so that every process finds it."""
     identity = leaving.engine.summary_identity(leaving.focus)
     return hash_of(
         [
@@ -134,7 +134,7 @@ def hash_of(parts: Sequence[Any]) -> str:
 
 
 def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
-    """Return a finished draft as it can be used now, in less room if need be; None if it cannot."""
+    """Return a finished draft as it can be used now, shortened if need be; None if it cannot."""
     limit = leaving.room.hard
     try:
         if draft.notes and leaving.summary_size(framed_body(draft.body)) > limit:
@@ -245,7 +245,7 @@ def _may_be_tried_again(error: SummaryError, request: SummaryRequest | None) -> 
         return False
     if request is not None and request.last is not None:
         return True  # the smallest request may succeed where the cached one did not
-    # One that was too late would be so again.
+    # A summariser that took too long would do so again.
     return error.transient and not isinstance(error, SummarizerTimeout)
 
 
@@ -272,22 +272,23 @@ def _must_become_smaller(leaving: Leaving) -> bool:
     plan = leaving.plan
     if plan.budget is not None:
         return plan.tokens > plan.budget
-    # The trigger alone bounds a history whose window nobody knows: even half of it would be due.
+    # Without a window only the trigger is a limit. The history must be twice as large.
     history = leaving.view.history
     half = divide_size(history.trigger_size or leaving.view.size, 2.0)
     return history.engine.policy.fired(half, None) is not None
 
 
 def window_alone_asks(leaving: Leaving) -> bool:
-    """Tell whether a compaction is due by the window alone, so that no model is asked for it.
+    """Tell whether a compaction is due only because of the window, so that no model is asked.
 
-    With a trigger of 100,000 tokens, a system prompt of 60,000 and a window of 128,000, messages of
-    68,000 fill the window before the trigger has fired. A trigger in tokens says how often a model
-    is asked, so the notes on what leaves are then made by rules. A model is asked again, and reads
-    these notes, once all that has come since its last summary reaches the trigger.
+    This concerns only agents with a count of their own (`history.trigger_size`). An example: the
+    trigger is at 100,000 tokens, the system prompt has 60,000, the window 128,000. Messages of
+    68,000 tokens fill the window before the trigger fires. A trigger in tokens says how often a
+    model is asked. So the notes on what leaves are made by rules. A model is asked again, and reads
+    these notes, when all that was added since its last summary reaches the trigger.
 
-    That is so where the trigger has a count of its own (`history.trigger_size`). Where it counts
-    what the window counts, no compaction would ever be the trigger's; a model is asked for each.
+    If the trigger counts what the window counts, no compaction would ever be due by the trigger, so
+    a model is asked for each.
     """
     history = leaving.view.history
     engine = history.engine
@@ -308,11 +309,11 @@ def window_alone_asks(leaving: Leaving) -> bool:
 def _size_since_model_summary(leaving: Leaving, size: Size) -> Size:
     """Return the size of all that no model has summarised, as the trigger counts.
 
-    `size` is the size of the view, counted likewise.
+    `size` is the size of the view, in the same count.
     """
     view = leaving.view
     evicted = evicted_since_model(view.head)
-    # The trigger may count in its own way.
+    # The trigger may have another count.
     trigger_share = size.tokens / max(1, view.size.tokens)
     tokens = size.tokens + int(evicted.tokens * trigger_share)
     return Size(tokens, size.messages + evicted.messages)
@@ -382,6 +383,6 @@ async def _call(
             too_late = f"{by} did not answer within {timeout:g} seconds"
             raise SummarizerTimeout(too_late) from error
         finally:
-            # The calls of a summariser of ours that it uses have events of their own.
+            # If it uses one of our summarisers, those calls have events of their own.
             cost = Cost() if observation.spent.calls else spent
             observation.add(cost=cost, name=", ".join(spent.models) or by)

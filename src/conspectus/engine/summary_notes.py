@@ -1,4 +1,4 @@
-"""What a summariser is asked for, and how its answer becomes the notes that the record holds."""
+"""What a summariser is asked for, and how its answer becomes the notes of a record."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from conspectus.notes.extraction import extract_notes
 from conspectus.notes.rendering import NotesRenderer
 
 LARGEST_ANSWER = 4_096
-"""Tokens that a model is asked for at most."""
+"""The most tokens that a model is asked for."""
 
 CONTEXT = 2_000
-"""Tokens of earlier notes that a model is shown, beside findings that it writes anew."""
+"""Tokens of earlier notes that a model is shown, in addition to findings that it rewrites."""
 
 BRIEF_CONTEXT = 300
-"""The same where the messages are then read in fewer parts. Beside findings that are written anew
-it is without the user's words."""
+"""A shorter context, used if it saves a reading. If the findings are rewritten, it leaves out the
+user's words."""
 
-CITATION_FACTOR = 1.25  # tokens of findings with the ids that they cite, without them = 1
+CITATION_FACTOR = 1.25
+"""Findings with their citations take so many times the tokens of their text."""
 
 MOST_ASKED_SHARE = 0.42
 """The most of the notes' room that a model is asked for."""
@@ -41,28 +42,28 @@ LEAST_ASKED_SHARE = 0.15
 """The least of the notes' room that a model is asked for."""
 
 OUTGROWN_SHARE = 0.4
-"""Findings so far beyond this share of the notes' room are written anew."""
+"""If the findings take more than this share of the notes' room, they are rewritten."""
 
 IN_VIEW = "Said by the user, and still in view"
-"""Heading of the user's message that stays although later ones leave."""
+"""The heading above the user's message that stays although later messages leave."""
 
 IN_VIEW_CHARACTERS = 3_000
-"""Characters that are quoted of that message."""
+"""The most characters of that message that are quoted."""
 
 NAMED_BY_CHARACTERS = 60
-"""Characters by which the notes name a message that is below them."""
+"""The most characters by which the notes name a message below them."""
 
 SHORTER_BY = 16
-"""A summary that is too long loses at least one part in this many at a time."""
+"""A summary that is too long loses at least one part in so many at a time."""
 
 GROWTH_FOR_RULES = 1.25
 """Factor by which the room grows at a time where rules of the user have none."""
 
 RENDERINGS = 5
-"""How often notes are rendered again, shorter, where their message is too long."""
+"""How often notes are rendered again, shorter, if their message is too long."""
 
 HEADINGS = 24
-"""Tokens of the headings around a text that stands alone."""
+"""Tokens of the headings around a text that is the whole notes."""
 
 _CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
 
@@ -75,7 +76,7 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     engine = leaving.engine
     count = engine.meter.text
     foreign = "\n".join(leaving.foreign_summaries)
-    # A longer one is read in parts, with the messages.
+    # A longer text is read in parts, with the messages.
     foreign_fits = count(foreign) <= CONTEXT
     entries = leaving.evicted if foreign_fits else leaving.messages
     limit = leaving.room_for_text(leaving.room.target)
@@ -103,16 +104,16 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
 
 
 def _asking_for_text(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
-    """Ask for a text that takes the place of the last one, which it is shown."""
+    """Ask for a text that replaces the last one; the model sees the last one."""
     last_text = "\n".join(filter(None, (NotesRenderer([leaving.notes]).summary, foreign)))
-    # One that is too long for the request is read with the messages.
+    # A text that is too long for the request is read with the messages.
     is_shown = request.count(last_text) <= max(request.limit, CONTEXT)
     asked = _within_asked_share(request.limit)
     return replace(request, limit=asked, summary_so_far=last_text if is_shown else "")
 
 
 def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
-    """Ask for lines beside those that the notes have; for all of them anew if they are many."""
+    """Ask for findings in addition to those in the notes, or for all anew if there are many."""
     count = request.count
     earlier = NotesRenderer([leaving.notes])
     findings_size = sum(count(line.text) for line in earlier.findings)
@@ -125,7 +126,7 @@ def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str
     def context_of(text: str) -> str:
         return "\n".join(filter(None, (text, *_users_message_in_view(leaving), foreign)))
 
-    # The user's words take up to half of the room, so that the findings are whole in twice theirs.
+    # The user's words take up to half of the room, so that twice the findings' size holds them all.
     summary_so_far = earlier.render(CONTEXT + 2 * findings_size, count, calls=False)
     if rewrites_findings:
         room_of_findings = BRIEF_CONTEXT + int(findings_size * CITATION_FACTOR)
@@ -143,7 +144,7 @@ def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str
 
 
 def _within_asked_share(limit: int) -> int:
-    """Return the most tokens that a model is asked for where the notes have so many."""
+    """Return the most tokens to ask a model for, if the notes have room for so many."""
     return max(1, min(int(limit * MOST_ASKED_SHARE), LARGEST_ANSWER))
 
 
@@ -167,10 +168,10 @@ def rejection(draft: Draft, reasons: Sequence[str]) -> SummaryRejected:
 def rejection_reasons(
     draft: Draft, entries: Sequence[Message], *, tokens: int, replaced: int, limit: int
 ) -> list[str]:
-    """Say why a draft cannot be used, a sentence for each reason; empty if it can.
+    """Say why a draft cannot be used, one sentence for each reason; empty if it can.
 
-    All of `entries` must have been read. `tokens` is the size of its message, `replaced` the most
-    by what it replaces, and `limit` the most by the room for it.
+    All of `entries` must have been read. `tokens` is the size of the message, `replaced` the most
+    tokens by what it replaces, `limit` the most by the room for it.
     """
     if not draft.body.strip():
         return ["it is empty"]
@@ -189,10 +190,10 @@ def rejection_reasons(
 def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     """Return a draft of the notes with what a summariser has written, cut to its room.
 
-    Citations go where there is no archive that they could lead to.
+    Without an archive, citations are removed, because they would lead nowhere.
 
     Raises:
-        SummaryRejected: it is no summary, or is too long.
+        SummaryRejected: the answer is no summary, or is too long.
     """
     engine = leaving.engine
     least = engine.traits_of(draft.by).min_tokens
@@ -241,7 +242,7 @@ def notes_by_rules(leaving: Leaving) -> Draft:
 
 
 def _without_citations(text: str, request: SummaryRequest) -> str:
-    """Leave out ids of messages, which would lead nowhere without an archive."""
+    """Remove ids of messages, which lead nowhere without an archive."""
     cites = {entry.cite for entry in request.entries}
 
     def kept(match: re.Match[str]) -> str:
@@ -252,10 +253,10 @@ def _without_citations(text: str, request: SummaryRequest) -> str:
 
 
 def _cut_to_fit(leaving: Leaving, draft: Draft) -> Draft:
-    """Cut a text that is too long for its room behind the last sentence that fits.
+    """Cut a text that is too long after the last sentence that fits.
 
     Raises:
-        SummaryRejected: it never comes to an end.
+        SummaryRejected: it repeats itself without an end.
     """
     count = leaving.engine.meter.text
     limit = leaving.room.hard
@@ -265,7 +266,7 @@ def _cut_to_fit(leaving: Leaving, draft: Draft) -> Draft:
     room = limit - leaving.engine.empty_summary_tokens - SLACK
     while (excess := leaving.summary_size(text) - limit) > 0 and room > 0:
         text = shortened(draft.body, room, count)
-        room -= excess  # a message may count for more than its parts
+        room -= excess  # a message may count more than its parts
     if text == draft.body:
         return draft
     return replace(draft, body=text, cut=draft.cut + count(draft.body) - count(text))
@@ -324,13 +325,13 @@ def add_notes(
 
 
 def _rendered_within(leaving: Leaving, renderer: NotesRenderer, room: int, limit: int) -> str:
-    """Render notes in `room` tokens of text, or in less until their message fits its limit."""
+    """Render notes in `room` tokens of text, or in fewer until their message fits its limit."""
     meter = leaving.engine.meter
     archived = leaving.view.history.store.keeps_originals
     text = ""
     for _ in range(RENDERINGS):
         text = renderer.render(room, meter.text, archived=archived)
-        # A message may count for more than its text.
+        # A message may count more than its text.
         excess = leaving.summary_size(framed_body(text)) - limit
         if excess <= 0:
             break
@@ -341,9 +342,9 @@ def _rendered_within(leaving: Leaving, renderer: NotesRenderer, room: int, limit
 
 
 def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
-    """Return a finished draft whose message takes at most `limit` tokens, if that can be.
+    """Return a finished draft whose message takes at most `limit` tokens, if that is possible.
 
-    Nobody is asked again: its notes are rendered once more, or its text is cut behind a sentence.
+    No summariser is asked: its notes are rendered again, or its text is cut after a sentence.
     """
     count = leaving.engine.meter.text
     archived = leaving.view.history.store.keeps_originals
@@ -370,9 +371,9 @@ def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
 
 
 def _what_is_below(leaving: Leaving) -> str:
-    """Say what stands below the notes although it came before the last message that leaves.
+    """Say what is below the notes although it came before the last message that leaves.
 
-    Those are the user's last words, and calls without a result. Empty if nothing does.
+    This is the user's last message, and calls without a result. Empty if there is none.
     """
     if not leaving.messages:
         return ""

@@ -39,28 +39,32 @@ from conspectus.messages.shortening import ARCHIVED, clip_message, smallest_clip
 from conspectus.tokens import UsageReport
 
 NO_ID = 16 * "0"
-"""Stands in the place of the id of a record that is not made yet."""
+"""It takes the place of the id of a record that does not exist yet."""
 
 NEVER_CLIPPED = 80
-"""Messages of up to this many tokens are never clipped: the pointer to the original takes as much.
-"""
+"""Messages of up to so many tokens are never clipped: the pointer takes as many."""
 
 
 @dataclass(kw_only=True)
 class ViewItem(Item):
-    """One message of the view: the item that is planned over, with the message itself."""
+    """One message of the view: the item of a plan, with the message itself."""
 
     source: Source
-    engine: Engine | None = None  # by which its least size is measured, once a plan asks for it
+    engine: Engine | None = None  # measures its least size when a plan asks for it
     entry: Message | None = None  # the message as it was sent; None for the summary in force
     came_clipped: bool = False  # the entry is a clip that came back, not the original
     recorded_clip: RecordedClip | None = None  # what its record says of it, if it is a clip
     media_stay: bool = False  # it is the user's newest message, whose images and files stay
 
     @property
+    def is_summary_in_force(self) -> bool:
+        """Whether it is the summary in force: of all items only this one has no entry."""
+        return self.entry is None
+
+    @property
     def foreign(self) -> bool:
         """Whether it is a summary without a record: another library's, or one that was pasted."""
-        return self.summary and self.entry is not None
+        return self.summary and not self.is_summary_in_force
 
     @cached_property
     def least(self) -> int:
@@ -76,9 +80,9 @@ class ViewItem(Item):
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A history, read, with its records folded over it: what the model sees.
+    """A history, with its records folded over it: what the model sees.
 
-    `history.engine` has the meter that has measured the items.
+    `history.engine` has the meter by which the items were measured.
     """
 
     history: HistoryContext
@@ -94,7 +98,7 @@ class View:
     may_need_joining: bool = False
     joins_user_messages: bool = False  # messages of the user in a row are sent as one
     clients_own: frozenset[str] = frozenset()  # as in `Folded`
-    uncorrected: View | None = None  # the same, where reports of usage have corrected the sizes
+    uncorrected: View | None = None  # the same view, if its sizes were corrected
     counted_size: Size | None = None  # a size that was measured before its items were made
 
     @cached_property
@@ -119,7 +123,7 @@ class View:
 
     @cached_property
     def sent(self) -> list[Source]:
-        """The messages of the view as they are sent, those of the user in a row joined."""
+        """The messages of the view as they are sent: those of the user in a row may be joined."""
         if self.joins_user_messages:
             return alternating(self.sources, self.received_joined)
         return (
@@ -128,7 +132,7 @@ class View:
 
     @cached_property
     def size(self) -> Size:
-        """The size of the view as it is sent: by a caller's counter, or else of its messages."""
+        """The size of the view as it is sent, by a caller's counter or by the meter."""
         if self.counted_size is not None:
             return self.counted_size
         counted = self.history.engine.count_as_sent(self.sent)
@@ -140,8 +144,8 @@ class View:
     def reports(self) -> list[UsageReport]:
         """The models' reports of usage since the last compaction.
 
-        Earlier answers measured messages that have left. After another library's summary none is
-        known.
+        Earlier reports counted messages that have left. After another library's summary no report
+        can be used.
         """
         if self.foreign:
             return []
@@ -159,9 +163,9 @@ class View:
         return replace(self, history=history, items=items, uncorrected=self)
 
     def with_sizes(self, history: HistoryContext, sizes: Sequence[int], tokens: int) -> View:
-        """Return it with `tokens` shared out among its messages, each in proportion to its size.
+        """Return it with `tokens` divided among its messages, each in proportion to its size.
 
-        The meter of `history` measures what is made of them, such as a summary, in the same tokens.
+        The meter of `history` measures new messages, such as a summary, in the same tokens.
         """
         ratio = tokens / sum(sizes)
         bounds = [0, *(round(total * ratio) for total in accumulate(sizes))]
@@ -175,7 +179,7 @@ class View:
         )
 
 
-# Made of a history and its records
+# A history and its records as a view
 
 
 def view_of(
@@ -212,14 +216,14 @@ def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
     newest = max((place for place, entry in enumerate(entries) if entry.role == "user"), default=-1)
     first = next((place for place, entry in enumerate(entries) if entry.role != "system"), -1)
     sealed = _newest_sealed(entries)
-    standing, superseded = _standing_statements(entries)
+    stated, superseded = _hosts_statements(entries)
     tools = tools_of(entries)
     items: list[ViewItem] = []
     for remaining in folded.remaining:
         place = remaining.place
         entry = entries[place]
         source, recorded_clip = _shown(entry, remaining, engine)
-        is_pinned = place == sealed or place in standing
+        is_pinned = place == sealed or place in stated
         is_pinned = is_pinned or (engine.pin is not None and engine.pin(entry.source))
         may_be_summary = not as_dicts or _may_be_unlabelled_summary(place, first, newest)
         is_summary = may_be_summary and not is_pinned and is_summary_message(source)
@@ -266,9 +270,10 @@ def _shown(
 
 
 def _clip_by(recorded: RecordedClip, original: Message, engine: Engine) -> Source | None:
-    """Show a message as its record did; None where it would come out in another way.
+    """Clip a message as its record did; None if the result would be another one.
 
-    Its tokens are counted in another way then. Sent back, it would not be known.
+    It is another one if tokens are counted in another way now. It would not be recognised when it
+    comes back.
     """
     count = engine.meter.scaled(1.0).message
     short = clip_message(original, recorded.limit, count, recorded.pointer or ARCHIVED)
@@ -278,7 +283,7 @@ def _clip_by(recorded: RecordedClip, original: Message, engine: Engine) -> Sourc
 
 
 def is_outdated_clip(item: ViewItem) -> bool:
-    """Tell whether a message came back as an older record has clipped it, and not the newest."""
+    """Tell whether a message came back as an older record clipped it, not as the newest does."""
     if item.entry is None or item.recorded_clip is None or not item.came_clipped:
         return False
     return (
@@ -287,7 +292,7 @@ def is_outdated_clip(item: ViewItem) -> bool:
 
 
 def clip_item_again(item: ViewItem, original: Message, engine: Engine) -> ViewItem:
-    """Show a message that came back as an older record has clipped it as the newest does."""
+    """Clip a message as the newest record does that came back as an older record clipped it."""
     short = None if item.recorded_clip is None else _clip_by(item.recorded_clip, original, engine)
     if short is None:
         return item
@@ -295,30 +300,30 @@ def clip_item_again(item: ViewItem, original: Message, engine: Engine) -> ViewIt
 
 
 def _tokens_of(entry: Message, source: Source, engine: Engine) -> int:
-    """Measure a message as it is shown; what was measured of it once is remembered."""
+    """Measure a message as it is shown. The size of an unclipped message is remembered."""
     if source is entry.source:
         return engine.meter.entry(entry)
     return engine.meter.message(source)
 
 
 def _newest_sealed(entries: Sequence[Message]) -> int:
-    """Return the place of the newest message that its provider alone can read; -1 for none.
+    """Return the place of the newest message that only its provider can read; -1 for none.
 
-    It stands for all before it.
+    It replaces all messages before it.
     """
     return max((place for place, entry in enumerate(entries) if entry.sealed), default=-1)
 
 
 def _may_be_unlabelled_summary(place: int, first: int, newest: int) -> bool:
-    """Tell whether a dict, which has no label, may be a summary: by its place alone.
+    """Tell whether a dict, which has no label, may be a summary.
 
-    It stands first behind system messages, and is not the user's newest message.
+    It must be the first message after system messages, and not the user's newest message.
     """
     return place == first and place != newest
 
 
 def _with_media_of_the_newest(items: list[ViewItem]) -> list[ViewItem]:
-    """Have images and files of the user's newest message stay."""
+    """Keep images and files of the user's newest message."""
     place = newest_user_item(items)
     if place is None:
         return items
@@ -328,26 +333,28 @@ def _with_media_of_the_newest(items: list[ViewItem]) -> list[ViewItem]:
     return [*items[:place], replace(newest, media_stay=True), *items[place + 1 :]]
 
 
-def _standing_statements(entries: Sequence[Message]) -> tuple[set[int], set[int]]:
-    """Return the places of hosts' statements that stand, and of those that newer ones replace.
+def _hosts_statements(entries: Sequence[Message]) -> tuple[set[int], set[int]]:
+    """Return the places of hosts' statements that are valid, and of those that are replaced.
 
-    A host gives a date or the user's memory once a thread: the newest statement about each holds.
+    A host states a date or the user's memory once for a thread. The newest statement about each
+    topic is valid.
     """
-    standing: set[int] = set()
+    newest: set[int] = set()
     superseded: set[int] = set()
-    stated: set[str] = set()
+    known_topics: set[str] = set()
     for place in range(len(entries) - 1, -1, -1):
         topics = standing_topics(entries[place])
         if topics:
-            (superseded if stated.issuperset(topics) else standing).add(place)
-            stated.update(topics)
-    return standing, superseded
+            (superseded if known_topics.issuperset(topics) else newest).add(place)
+            known_topics.update(topics)
+    return newest, superseded
 
 
 def must_join(engine: Engine, may_need_joining: bool, *, compacted: bool) -> bool:
     """Tell whether messages of the user in a row are joined in a view.
 
-    Without a setting that demands it, a history of which nothing has left is sent as it came.
+    Only `alternate_roles="on"` joins them in a history from which nothing has left. A caller that
+    joins them itself, later, has set `joins_by_setting` to False.
     """
     if engine.settings.alternate_roles == "on":
         return engine.joins_by_setting is not False
@@ -358,7 +365,7 @@ def must_join(engine: Engine, may_need_joining: bool, *, compacted: bool) -> boo
 def reports_of(
     messages: Sequence[Source], sizes: Sequence[int], since: int, *, thinks: bool = False
 ) -> list[UsageReport]:
-    """Return the models' reports of usage from place `since` on.
+    """Return the models' reports of usage from the place `since` on.
 
     `thinks` says that an answer before that place had thoughts.
     """
@@ -366,7 +373,7 @@ def reports_of(
     reports: list[UsageReport] = []
     for place in range(since, len(messages)):
         message = messages[place]
-        # Of other messages pydantic takes long to say that they have none.
+        # Other messages have no usage, and pydantic is slow to say so.
         usage = message.usage_metadata if is_ai_message(message) else None
         tokens = usage.get("input_tokens") if isinstance(usage, Mapping) else None
         if isinstance(tokens, int) and tokens > 0:  # a provider may report anything
@@ -400,14 +407,14 @@ def _with_summary_of(
 
 
 def _with_summary(items: Sequence[ViewItem], summary: ViewItem) -> list[ViewItem]:
-    """Put a summary behind the leading system messages, before any request of the user."""
+    """Put a summary after the leading system messages, before any message of the user."""
     others = (place for place, item in enumerate(items) if item.role != "system" or item.summary)
     place = next(others, len(items))
     return [*items[:place], summary, *items[place:]]
 
 
 def view_after(view: View, remaining: Sequence[ViewItem], record: Record) -> View:
-    """Return the view that is sent once a record is in force, as folding it would give it."""
+    """Return the view that is sent once a record is in force. Folding the record gives the same."""
     history = view.history
     engine = history.engine
     items = list(remaining)
@@ -438,9 +445,9 @@ def messages_to_send(
 
     Args:
         view: the view before it.
-        items: what stays beside the summary.
+        items: what stays in addition to the summary.
         body: the text of the summary; None if there is none.
-        number: the number of the notes, which stands in the summary message.
+        number: the number of the notes in the summary message.
     """
     history = view.history
     items = list(items)
@@ -454,26 +461,26 @@ def messages_to_send(
     return replace(view, items=tuple(items), joins_user_messages=joined, counted_size=None).sent
 
 
-# What a plan takes out
+# What a plan clips and keeps
 
 
 def clip_item(
     item: ViewItem, original: Message, planned_clip: PlannedClip, engine: Engine
 ) -> ViewItem:
-    """Show an item short, from its whole original, with what makes it known again."""
+    """Clip an item, from its whole original, and describe the clip so that it is recognised."""
     meter = engine.meter
     pointer = engine.clip_pointer
     assert pointer is not None, "nothing is clipped where nothing keeps originals"
-    # A clip is made again whenever its history comes back whole, and must then be the same:
-    # its limit is one of the estimate as it is without what was reported in between.
+    # A clip is made again whenever its history comes back whole, and it must then be the same. So
+    # its limit is in tokens of the estimate, without the corrections of the meantime.
     limit = int(planned_clip.tokens / meter.ratio)
     count = meter.scaled(1.0).message
-    if item.media_stay:  # in less room than that they would become descriptions
+    if item.media_stay:  # in less room they would become descriptions
         limit = max(limit, smallest_clip(original, count, pointer, media_stay=True))
     short = clip_message(original, limit, count, pointer)
     [read] = read_messages([short])
     if pointer.replace("{cite}", original.cite) not in read.reading:
-        return item  # it says nowhere what it is short for
+        return item  # the clip would not name its original
     if pointer == ARCHIVED:
         recorded = RecordedClip(item.key, clip_hash(read), limit)
     else:
@@ -486,23 +493,23 @@ def clip_item(
 def remaining_items(
     view: View, plan: Compact, clips: Mapping[int, ViewItem]
 ) -> tuple[ViewItem, ...]:
-    """Return what stays in view beside the summary: the clips of a plan in their places."""
+    """Return what stays in view, except the summary, with the clips of a plan in their places."""
     evicted = set(plan.evicted_places)
     replaces_summaries = plan.makes_summary
     return tuple(
         clips.get(place, item)
         for place, item in enumerate(view.items)
         if place not in evicted
-        and not (item.summary and (replaces_summaries or item.entry is None))
+        and not (item.summary and (replaces_summaries or item.is_summary_in_force))
     )
 
 
 def describe_users_after_summary(
     view: View, evicted: set[int], clips: Mapping[int, ViewItem], *, fields: bool
 ) -> list[dict[str, Any]]:
-    """Describe the messages of the user that will stand directly behind a new summary.
+    """Describe the messages of the user that will come directly after a new summary.
 
-    With `fields` what they hold beside their content is part of it.
+    With `fields` the description has what they hold in addition to their content.
     """
     kept = [
         clips.get(place, item)
