@@ -48,25 +48,25 @@ from conspectus.errors import (
 from conspectus.messages import Message
 
 TIMEOUT = 30.0
-"""Seconds that a store has for one batch, by default."""
+"""Seconds that a store has for one batch by default."""
 
 CACHED_CHAINS = 256
-"""Chains that are kept in memory, at most."""
+"""The most chains in memory."""
 
 CACHED_RECORDS = 10_000
-"""Records of all cached chains together, at most."""
+"""The most records of all chains in memory."""
 
 RECORD_OF_SUMMARY = "record"
-"""Remarks by which a summary that comes back finds its record."""
+"""The kind of remarks that lead from a summary that comes back to its record."""
 
 RECORDS_AFTER = "after"
-"""Remarks on the records that followed another one."""
+"""The kind of remarks on the records that came after another one."""
 
 MAX_BRANCHES = 8
-"""Records that are named as followers of another one, the newest."""
+"""The most records that are named as coming after another one."""
 
 PROBE_TENANT = "conspectus probe"
-"""The tenant of values that are written to be removed."""
+"""The tenant of values that are written as a test, and removed."""
 
 UNCOVERED = "uncovered"
 """The kind and the name of the remark on originals that no record covers."""
@@ -104,7 +104,7 @@ class Archive:
     ) -> None:
         check_seconds(ttl, timeout)
         if is_store(store):
-            # Guards each batch by itself, as one call here may take several.
+            # Each batch is guarded by itself, because one call here may need several.
             guarded = Guarded(LangGraphStore(store, ttl, timeout))
         elif isinstance(store, ArchiveStore):
             if ttl not in (None, store.ttl):
@@ -121,7 +121,7 @@ class Archive:
         self.backend: Any = guarded
         self.ttl: float | None = guarded.ttl
         self.timeout = timeout
-        # By scope and head, each with its newest record as it is stored.
+        # By scope and head; each has its newest record as it is stored.
         self._chains: BoundedCache[tuple[Scope, str], tuple[bytes, Chain]] = BoundedCache(
             CACHED_CHAINS, CACHED_RECORDS, lambda cached: len(cached[1])
         )
@@ -172,7 +172,9 @@ class Archive:
     # Originals
 
     def put(self, scope: Scope, entries: Sequence[Message]) -> list[str]:
-        """Write the messages that are not in the archive yet: all of them, or none.
+        """Write the messages that are not in the archive yet.
+
+        In a store with transactions, either all of them are written, or none.
 
         Returns:
             The keys of messages that the archive does not return unchanged.
@@ -253,9 +255,9 @@ class Archive:
     # Drafts
 
     def save_draft(self, scope: Scope, name: str, draft: Draft) -> None:
-        """Store a finished summary under a name. Who needs the same summary finds it there.
+        """Store a finished summary under a name, so that it is paid for only once.
 
-        So it is paid for once. It may be lost if the machine fails before the record is committed.
+        It may be lost if the machine fails before the record is committed.
         """
         item = StoredItem(name, packed(draft.to_json()))
         self.backend.write(scope, {"drafts": [item]}, durable=False)
@@ -266,7 +268,7 @@ class Archive:
             data = unpacked(self.backend.read(scope, "drafts", [name])[name])
             return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
         except (KeyError, TypeError, ValueError):
-            return None  # a draft only saves money
+            return None  # a draft only saves money, so an error would be too much
 
     # Records
 
@@ -278,9 +280,10 @@ class Archive:
         expected_head_id: str | None = None,
         head_is_ours: bool = True,
     ) -> None:
-        """Write a record and the new head in one transaction, and read both back.
+        """Write a record and the new head, and read both back.
 
-        If the same record is committed twice, the second call changes nothing.
+        A store with transactions writes both or none. A LangGraph store writes the head last. If
+        the same record is committed twice, the second call changes nothing.
 
         Args:
             scope: the history.
@@ -313,7 +316,7 @@ class Archive:
                 "force; call again to go on from it"
             )
         stored = self.backend.read(scope, "records", [record.id]).get(record.id)
-        # Two workers may commit one record, each with its own bill.
+        # Two workers may commit the same record, each with its own bill.
         is_stored = stored == item.body or parse_record(record.id, stored) is not None
         if not is_stored or (head_is_ours and head_id != record.id):
             raise ArchiveUnconfirmed(
@@ -328,7 +331,7 @@ class Archive:
             self.backend.sweep()
 
     def _links_to(self, scope: Scope, record: Record) -> list[StoredItem]:
-        """Return the remarks by which a record is found: from its parent, and by its summary."""
+        """Return the remarks by which a record is found: after its parent, and by its summary."""
         siblings = [
             sibling for sibling in self._after(scope, record.parent or "") if sibling != record.id
         ]
@@ -350,8 +353,7 @@ class Archive:
         chain covers. Older records in it may lack their summary and notes. The newest record always
         has its summary, and the newest record with notes always has them.
         """
-        # The newest is always read from the store. Its ancestors are renewed with it, so that they
-        # live as long.
+        # The newest record is always read from the store. The others expire with it.
         newest_body = self._record_body(scope, head_id)
         cached = self._chains.get((scope, head_id))
         if cached and cached[0] == newest_body:
@@ -394,8 +396,8 @@ class Archive:
     def _remember_lean(self, scope: Scope, newest_body: bytes, chain: Chain) -> Chain:
         """Remember a chain as it was read, and return it.
 
-        Memory holds the notes and summaries of the newest records alone: each has all notes so far,
-        so those of earlier ones are seldom read again.
+        In memory only the newest records have notes and summaries. Each record has all notes so
+        far, so those of earlier records are seldom read.
         """
         positions = [at for at, record in enumerate(chain) if record.notes]
         newest_notes = positions[-1] if positions else 0
@@ -432,7 +434,7 @@ class Archive:
         return [self.chain_at(scope, record_id) for record_id in last_records]
 
     def _after(self, scope: Scope, head_id: str) -> list[str]:
-        """Return the ids of the records that followed another one, the newest last."""
+        """Return the ids of the records that came after another one, the newest last."""
         remark = self.read_remarks(scope, RECORDS_AFTER, [head_id]).get(head_id, {})
         return [record_id for record_id in remark.get("id", []) if isinstance(record_id, str)]
 
@@ -462,11 +464,11 @@ class Archive:
                 items.append(original_of(decode_original(key, body).message, body))
         self.backend.write(target, {"messages": items})
         for record in chain:
-            # A chain may be without its older summaries and notes; the store has them.
+            # A chain may lack its older summaries and notes; the store has them.
             stored = parse_record(record.id, self._record_body(source, record.id))
             self.commit(target, stored or record, head_is_ours=False)
 
-    # Remarks of the engine, and of a program around it
+    # Remarks of the engine, and of a program that uses it
 
     def read_remarks(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Any]:
         """Return remarks of a kind by name, without missing ones.

@@ -1,4 +1,4 @@
-"""Cut a text behind a whole sentence, line or item of a list."""
+"""Cut a text after a whole sentence, line or item of a list."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from conspectus.model.chunks import split_text
 from conspectus.rules.sentences import BEFORE_SPACE, sentence_ends
 
 LOOP = 40
-"""Factor from which on a compressed text is a loop. Lists of like lines reach 20, prose 5."""
+"""A text that can be compressed by this factor is a loop. Similar lines reach 20, prose 5."""
 
 LEAST_PART = 0.25
-"""Share of a text that its whole sentences must make up. Below it the text is cut at a word."""
+"""The least share of a text in whole sentences. If they are less, it is cut at a word."""
 
 _HEADING = re.compile(r"\s*(?:#.*|\*\*[^*\n]*\*\*:?|[-*•+–—]|\d{1,3}[.)])\s*")
 _CLAUSES = "，、；,;:：،؛"
@@ -26,10 +26,10 @@ def shortened(text: str, limit: int, count: Callable[[str], int]) -> str:
 
 
 def whole_sentences(text: str) -> str:
-    """Return a text that was cut anywhere up to its last whole sentence, line or item of a list.
+    """Return a text that was cut anywhere, up to its last whole sentence, line or item of a list.
 
-    Where its sentences are only a small part of it, it is cut at a word. A heading that heads
-    nothing any more is left out.
+    If its sentences are only a small part of it, it is cut at a word. A heading at the end is left
+    out.
 
     Example:
         >>> whole_sentences("Ship on Friday. The budget is 3.5 million, and the tea")
@@ -43,7 +43,7 @@ def whole_sentences(text: str) -> str:
 
 
 def repeats_itself(text: str) -> bool:
-    """Tell whether a text says the same over and over, as a model does that finds no end."""
+    """Tell whether a text says the same again and again, as a model does that finds no end."""
     packed = zlib.compress(text.encode("utf-8", "replace"))
     return len(text) > LOOP * len(packed)
 
@@ -54,7 +54,7 @@ def _at_a_word(text: str) -> str:
     space = max(map(text.rfind, " \n\t"))
     if space >= LEAST_PART * len(text):
         return text[:space].rstrip()
-    clause = max(map(text.rfind, _CLAUSES))  # of a script without spaces
+    clause = max(map(text.rfind, _CLAUSES))  # in a script without spaces
     return text[: clause + 1] if clause >= LEAST_PART * len(text) else text
 
 

@@ -123,7 +123,7 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
     return total
 
 
-@lru_cache(256)  # a cost is asked for by its event and by its record
+@lru_cache(256)  # an event and a record both ask for the same cost
 def _listed_price(model: str, cost: Cost) -> float | None:
     """Return what calls of a model cost by `genai-prices`; None if it does not know that."""
     try:
