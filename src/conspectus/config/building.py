@@ -181,8 +181,10 @@ def _own_model(
     raise config.source.error(("model_name",), text)
 
 
-def _writers(config: SummarizationConfig, registry: ModelRegistry | None, own: Any) -> list[Any]:
-    """Return the models that write, in turn; the agent's own replaces those that fail.
+def _writers(
+    config: SummarizationConfig, registry: ModelRegistry | None, own_model: Any
+) -> list[Any]:
+    """Return the models that write, in turn; the agent's own model replaces those that fail.
 
     Raises:
         ConfigError: a model cannot be built, and the agent's own model is not known.
@@ -191,15 +193,15 @@ def _writers(config: SummarizationConfig, registry: ModelRegistry | None, own: A
     for index, name in enumerate((config.model_name, *config.fallback_models)):
         location: Location = ("fallback_models", index - 1) if index else ("model_name",)
         try:
-            writers.append(model_named(config, registry, name) if name else own)
+            writers.append(model_named(config, registry, name) if name else own_model)
         except ConfigError as error:
             problem = config.source.problem(location, str(error))
-            if own is None:
+            if own_model is None:
                 raise ConfigError((problem,)) from error
             log("model_left_out", "%s; until then the agent's own model stands in", problem)
     # The agent's own model works, because the agent uses it. The embedded summariser never fails.
-    if own is not None and own not in writers and EMBEDDED not in writers:
-        writers.append(own)
+    if own_model is not None and own_model not in writers and EMBEDDED not in writers:
+        writers.append(own_model)
     return writers
 
 

@@ -85,17 +85,20 @@ async def wait_while(condition: Callable[[], bool], seconds: float | None) -> No
         await pause(POLL_INTERVAL)
 
 
-async def _stop(jobs: Iterable[Preparation]) -> None:
+async def _stop(preparations: Iterable[Preparation]) -> None:
     """Stop the writes of preparations, and wait until none uses a store."""
-    stopping = list(jobs)
-    for job in stopping:
-        job.gate.shut()
-        if not job.outcome:
-            job.outcome = "cancelled"
-            job.reason = STOPPED
+    stopping = list(preparations)
+    for preparation in stopping:
+        preparation.gate.shut()
+        if not preparation.outcome:
+            preparation.outcome = "cancelled"
+            preparation.reason = STOPPED
 
     def uses_a_store() -> bool:
-        return any(job.thread.is_alive() and not job.gate.is_idle for job in stopping)
+        return any(
+            preparation.thread.is_alive() and not preparation.gate.is_idle
+            for preparation in stopping
+        )
 
     await wait_while(uses_a_store, STOP_TIMEOUT)
 
@@ -114,7 +117,7 @@ class Preparations:
         self.lock = threading.RLock()  # held where one is begun, so that two callers begin one
         self.latest: dict[Scope, Preparation] = {}  # the oldest first
 
-    def add(self, scope: Scope, job: Preparation) -> None:
+    def add(self, scope: Scope, preparation: Preparation) -> None:
         """Keep a preparation as the newest one of its history.
 
         The oldest ones that have ended are dropped. One that runs is never dropped, so that `close`
@@ -122,7 +125,7 @@ class Preparations:
         """
         with self.lock:
             self.latest.pop(scope, None)
-            self.latest[scope] = job
+            self.latest[scope] = preparation
             excess = max(0, len(self.latest) - SESSIONS)
             ended = [scope for scope, known in self.latest.items() if not known.thread.is_alive()]
             for dropped in ended[:excess]:
@@ -146,8 +149,10 @@ class Preparations:
         """Begin no more; wait up to these seconds for those that run, then stop them."""
         with self.lock:
             self.closed = True
-            jobs = list(self.latest.values())
-        for job in jobs:
-            job.leave_blocked_loop()
-        await wait_while(lambda: any(job.under_way for job in jobs), seconds)
-        await _stop(jobs)
+            preparations = list(self.latest.values())
+        for preparation in preparations:
+            preparation.leave_blocked_loop()
+        await wait_while(
+            lambda: any(preparation.under_way for preparation in preparations), seconds
+        )
+        await _stop(preparations)

@@ -232,7 +232,7 @@ class AgentStep:
         )
         return HistoryContext(engine, self.scope, window, correction=ratio)
 
-    def size_of(self, view: Sequence[BaseMessage]) -> Size:
+    def size_of(self, view: Sequence[Any]) -> Size:
         """Return the size of a view as the trigger counts."""
         counting = self.setup.counting
         if counting.by_list and counting.meter is not None:

@@ -106,5 +106,7 @@ class Counting:
 
     def _trusts(self, provider: str | None) -> bool:
         """Return whether a provider is that of the managed model, so that its reports are used."""
-        own = self._provider
-        return bool(provider) and (provider == own or provider in ALIASES.get(own, ()))
+        managed_provider = self._provider
+        return bool(provider) and (
+            provider == managed_provider or provider in ALIASES.get(managed_provider, ())
+        )

@@ -429,7 +429,7 @@ class GuardedCall:
                 # A plan leaves room for the largest summary. The summary that is written may be
                 # smaller.
                 smaller = await self._with_whole_again(smaller)
-                smaller = await self._compact_state(smaller, None)
+                smaller = await self._compact_state_by_force(smaller)
             if smaller.total_tokens < size:
                 budget = max(refusals.budget, smaller.total_tokens)
                 return smaller, refusals.with_learned_limit(budget, size)
@@ -497,22 +497,33 @@ class GuardedCall:
         outgoing = self._with_messages(outgoing, result.messages)
         return outgoing, result if result.outcome == "stuck" else None
 
-    async def _compact_state(self, outgoing: Outgoing, window: Window | None) -> Outgoing:
-        """Compact the history in the state; without a window, down to what `keep` asks for.
-
-        Returns: The outgoing request.
-        """
+    async def _compact_state(self, outgoing: Outgoing, window: Window) -> Outgoing:
+        """Compact the history in the state to fit a window; return the outgoing request."""
         self._step, view, _, _ = await self._step.view()
-        step = self._step
-        if window is not None:
-            added = max(0, outgoing.tokens - self._tokens_without_prompt(view))
-            window = replace(window, reserved=window.reserved + added)
-        history = step.history(window, self._ratio)
-        result = await compact_messages(history, step.messages, force=window is None)
+        added = max(0, outgoing.tokens - self._tokens_without_prompt(view))
+        window = replace(window, reserved=window.reserved + added)
+        history = self._step.history(window, self._ratio)
+        result = await compact_messages(history, self._step.messages)
+        return self._with_compacted(outgoing, view, result)
+
+    async def _compact_state_by_force(self, outgoing: Outgoing) -> Outgoing:
+        """Compact the history in the state to what `keep` asks for; return the outgoing request."""
+        self._step, view, _, _ = await self._step.view()
+        history = self._step.history(None, self._ratio)
+        result = await compact_messages(history, self._step.messages, force=True)
+        return self._with_compacted(outgoing, view, result)
+
+    def _with_compacted(
+        self, outgoing: Outgoing, view: list[BaseMessage], result: CompactionResult
+    ) -> Outgoing:
+        """Put the record of a compaction in force; return the request with its messages.
+
+        `view` has the messages before the compaction. Changes of other middleware are kept.
+        """
         if result.record is None:
             return outgoing
         compacted = cast("list[BaseMessage]", result.messages)
-        self._step = step.put_in_force(result.record, compacted, pending=True)
+        self._step = self._step.put_in_force(result.record, compacted, pending=True)
         return self._with_messages(outgoing, apply_changes(compacted, view, outgoing.messages))
 
 

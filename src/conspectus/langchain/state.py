@@ -59,9 +59,9 @@ def added(state: Messages | None, writes: Sequence[Messages]) -> Messages:
     messages: Messages = state or []
     for write in writes:
         listed = cast("list[Any]", write if isinstance(write, list) else [write])
-        written = convert_to_messages(listed)
-        name_messages(written, cast("list[BaseMessage]", messages))
-        messages = add_messages(messages, cast("Messages", written))
+        new_messages = convert_to_messages(listed)
+        name_messages(new_messages, cast("list[BaseMessage]", messages))
+        messages = add_messages(messages, cast("Messages", new_messages))
     return messages
 
 
@@ -209,13 +209,15 @@ class RequestSizes(Stored):
         return cls.read(state) or NOT_MEASURED
 
     def window_for_messages(self, least: int = 0, limit: int | None = None) -> Window | None:
-        """Return the window with the smallest budget for messages; None if none is known.
+        """Return the window with the smallest budget for messages; None if no window is known.
 
         At least `least` tokens are reserved in the window of the request, and in a window of
         `limit` tokens. A learned size limits the request alone, without the answer.
         """
         reserved = max(least, self.overhead + self.reserved)
-        windows = [Window(known, reserved) for known in (self.window, limit) if known is not None]
+        windows = [
+            Window(tokens, reserved) for tokens in (self.window, limit) if tokens is not None
+        ]
         if self.model in self.learned:
             windows.append(Window(self.learned[self.model], self.overhead))
         return min(windows, key=lambda window: window.budget, default=None)

@@ -60,7 +60,21 @@ def is_quiet(step: AgentStep) -> bool:
         return False
     if step.brings_summary or step.archive_may_lag(turn=True):
         return False
+    _check_settings(step)
     return not measure_step(step, step.messages).is_due(forced=False)
+
+
+def _check_settings(step: AgentStep) -> None:
+    """Log once that no trigger is set.
+
+    Raises:
+        PolicyError: a person approves summaries, and the graph has no checkpointer.
+    """
+    setup = step.setup
+    if setup.settings.preview is True and not step.run.has_checkpointer:
+        raise PolicyError(NO_CHECKPOINTER)
+    if not setup.engine.policy.trigger:
+        setup.say_once(NO_TRIGGER)
 
 
 class StepUpdate(NamedTuple):
@@ -75,6 +89,7 @@ async def plan_step(step: AgentStep, requested: RequestedCompaction | None = Non
 
     A compaction that is requested, here or in the state, is made although no trigger is reached.
     """
+    _check_settings(step)
     requested_in_state = RequestedCompaction.read(step.state)
     ended = StepUpdate(step, None)
     try:
@@ -217,9 +232,12 @@ class MeasuredStep:
     def history(self) -> HistoryContext:
         """Return the history with its sizes, to be compacted."""
         ratio = None if self.window is None else self.ratio
-        history = self.step.history(self.window, ratio)
-        sizes: Any = {"trigger_size": self.trigger_size, "count_view": self.step.size_of}
-        return replace(history, reached=self._reached, **sizes)
+        return replace(
+            self.step.history(self.window, ratio),
+            reached=self._reached,
+            trigger_size=self.trigger_size,
+            count_view=self.step.size_of,
+        )
 
     def prepare(self) -> None:
         """Prepare the next notes in the background, if the trigger is near."""
@@ -235,16 +253,10 @@ class MeasuredStep:
 
     def is_due(self, *, forced: bool) -> bool:
         """Return whether to read and plan the history; `forced` if a compaction was requested."""
-        setup = self.step.setup
-        if setup.settings.preview is True and not self.step.run.has_checkpointer:
-            raise PolicyError(NO_CHECKPOINTER)
         if forced or self.step.held.pending:
             return True
-        if self._is_planned_in_vain():
-            return False
-        policy = setup.engine.policy
-        if not policy.trigger:
-            setup.say_once(NO_TRIGGER)
+        policy = self.step.setup.engine.policy
+        if not policy.trigger or self._is_planned_in_vain():
             return False
         if self.exceeds_window:
             return True

@@ -235,8 +235,10 @@ def _holder_of_fields(run: Sequence[Any]) -> Mapping[str, Any]:
     last: Mapping[str, Any] = run[-1]
     if is_summary_message(run[0]):
         return last
-    own = [message for message in run if not is_message(message) and not is_host_message(message)]
-    return own[-1] if own else last
+    written_by_users = [
+        message for message in run if not is_message(message) and not is_host_message(message)
+    ]
+    return written_by_users[-1] if written_by_users else last
 
 
 def _forget(message: KeyedRef[int, Any]) -> None:

@@ -88,12 +88,12 @@ class Invocation:
     def _view_in_template(self, view: Sequence[Any]) -> list[BaseMessage]:
         """Put the messages of a view into the caller's template, as `build_result` does."""
         summaries = [message for message in view if is_summary_message(message)]
-        others = [message for message in view if not is_summary_message(message)]
+        messages = [message for message in view if not is_summary_message(message)]
         if not summaries:
-            return others
+            return messages
         body = summary_body(str(summaries[-1].content))
         leading = len(self.system)
-        return self._in_template(body, others[:leading], others[leading:])
+        return self._in_template(body, messages[:leading], messages[leading:])
 
     def _engine(self, archive: Archive | None) -> Engine:
         call = self.call
