@@ -1,4 +1,4 @@
-"""Read a request: its fields, its whole history, the history's thread and its size."""
+"""Read a request: its fields, its whole history, and the thread and size of the history."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.threads import ThreadMatch, hint_of, scope_of
 
 THREAD_HEADER = "x-conspectus-thread"
-LARGE_BODY = 50_000  # bytes that take longer to read than small requests shall wait
-LONGEST_NAME = 200  # characters of a thread's name in a header, and of a model's name
+LARGE_BODY = 50_000  # bytes; small requests need not wait for a larger one
+LONGEST_NAME = 200  # characters of a thread's name in a header, or of a model's name
 
-LEAST_NOTES = 1_024  # tokens that notes may always have, if a client asks for a compaction
-NOTES_SHARE = 0.25  # of the history's tokens, that such notes may have of a longer history
+LEAST_NOTES = 1_024  # tokens that notes may always have if a client asks for a compaction
+NOTES_SHARE = 0.25  # share of the history's tokens that notes of a longer history may have
 
 
 class RequestReader:
-    """Read requests; large ones in worker threads."""
+    """Reads requests; large ones in worker threads."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
@@ -60,7 +60,7 @@ class RequestReader:
         self._bodies = Bodies()
 
     def is_soon_read(self, request: ClientRequest) -> bool:
-        """Return whether little is new since a request for which nothing was due."""
+        """Return whether a request adds little to one for which nothing was due."""
         field = request.route.protocol.field
         earlier = self._bodies.remembered(request.tenant, request.raw, field)
         if earlier is None or not earlier.was_quiet:
@@ -72,12 +72,12 @@ class RequestReader:
         """Read a request, measure it, and find its thread.
 
         Raises:
-            HttpError: it cannot be read, or the archive cannot.
+            HttpError: the request or the archive cannot be read.
         """
         return self._read(request, is_large=False)
 
     def read_large(self, request: ClientRequest) -> ReadRequest:
-        """Read a request whose messages take long to read: where the summaries are written."""
+        """Read a request with many messages, in the process that writes summaries."""
         return self._read(request, is_large=True)
 
     def _read(self, request: ClientRequest, *, is_large: bool) -> ReadRequest:
@@ -104,7 +104,7 @@ class RequestReader:
         return read
 
     def _read_fields(self, request: ClientRequest, body: ParsedBody, thread: str) -> ReadRequest:
-        """Return what the fields of a body say, without its history."""
+        """Return the request with the fields of its body, without its history."""
         fields = body.fields
         asks_for_compaction = False
         if self._resources.compacts_on_request:
@@ -120,7 +120,7 @@ class RequestReader:
         )
 
     def _with_whole_history(self, request: ClientRequest, read: ReadRequest) -> ReadRequest:
-        """Return a request with its whole history, with what its client leaves to a server."""
+        """Return the request with its whole history, including stored messages."""
         protocol = request.route.protocol
         sent = protocol.history(read.fields)
         if protocol is not RESPONSES:
@@ -161,7 +161,7 @@ class RequestReader:
     def _find_conversation(
         self, request: ClientRequest, read: ReadRequest, body: ParsedBody, is_large: bool
     ) -> Conversation:
-        """Find a history's thread, and what its client has cleared or dropped; remember both."""
+        """Find the thread of a history, and cleared and dropped messages; remember both."""
         protocol = request.route.protocol.name
         fingerprinted = fingerprint_history(
             read.history,
@@ -177,7 +177,8 @@ class RequestReader:
         aligned = self._align(read, scope, fingerprinted)
         if read.thread and aligned.continues:
             match = replace(match, continues=True)
-        # A thread that was left is where the originals are, until its compactions are copied.
+        # If the history has left a thread, the originals are there until its compactions are
+        # copied.
         source = scope
         head_id = match.head_id
         if match.left_thread:
@@ -232,16 +233,16 @@ class RequestReader:
     def _align(
         self, read: ReadRequest, scope: Scope, fingerprinted: FingerprintedHistory
     ) -> AlignedHistory:
-        """Compare a history with what is remembered of its thread, unless a server has held it."""
+        """Align a history with the remembered one of its thread, unless a server has stored it."""
         fingerprints = fingerprinted.fingerprints
         if read.asks_for_compaction or read.state:
             return AlignedHistory(fingerprints)
-        # A client that names its thread says that the history goes on from what was there.
+        # A client that names its thread says that the history continues it.
         least_shared = 1 if read.thread else LEAST_OVERLAP
         return self._originals.join(scope, fingerprints, least_shared=least_shared)
 
     def _record_to_copy(self, source: Scope, restored: RestoredHistory) -> tuple[Scope, str] | None:
-        """Return the newest record of a thread that fits the history, which has left the thread."""
+        """Return the newest record that fits the history, of a thread that the history has left."""
         entries = read_messages(restored.messages)
         chain = fold(self._archive.chain(source), entries).chain
         return (source, chain[-1].id) if chain else None
@@ -249,7 +250,7 @@ class RequestReader:
     def _measured(
         self, request: ClientRequest, read: ReadRequest, fingerprinted: FingerprintedHistory
     ) -> MeasuredHistory:
-        """Measure a history beside the window of its model."""
+        """Measure a history, and the room in the window of its model."""
         learned = self._models.learned(request.tenant, read.model)
         betas = request.headers.getlist("anthropic-beta")
         window = self._models.window(read.model, learned, betas)
@@ -274,7 +275,7 @@ class RequestReader:
 
 
 def _named_thread(headers: Headers) -> str:
-    """Return the thread that a client names; empty for none. Raises HttpError."""
+    """Return the thread that a client names; empty if it names none. Raises HttpError."""
     thread = headers.get(THREAD_HEADER, "")
     if THREAD_HEADER in headers and not 0 < len(thread) <= LONGEST_NAME:
         raise HttpError(400, f"{THREAD_HEADER} is a name of up to {LONGEST_NAME} characters")
@@ -282,14 +283,14 @@ def _named_thread(headers: Headers) -> str:
 
 
 def _is_reference(item: Any) -> bool:
-    """Return whether an item only names one that its server holds."""
+    """Return whether an item only refers to one that its server stores."""
     return isinstance(item, dict) and item.get("type") == "item_reference"
 
 
 def _is_quiet(
     history: Sequence[Any], measured: MeasuredHistory, scope: Scope, dropped: DroppedMessages
 ) -> bool:
-    """Return whether nothing is due for a history, with what its client has dropped."""
+    """Return whether nothing is due for a history with its dropped messages."""
     room = window_or_trigger(measured.engine.policy, measured.room)
     size = Size(measured.tokens + dropped.tokens, len(history) + len(dropped.messages))
     return HistoryContext(measured.engine, scope, room).is_quiet(size, None)
@@ -298,9 +299,9 @@ def _is_quiet(
 def _with_results_known_again(
     history: Sequence[Any], fingerprints: Sequence[Fingerprint], restored: RestoredHistory
 ) -> Sequence[Any]:
-    """Return a history with calls in the place of what is left of them.
+    """Return a history in which whole calls replace the parts that a client has kept of them.
 
-    Their results are known again, and would be sent without them.
+    Their results are in the history, and would be sent without their calls.
     """
     if restored.fingerprints is fingerprints:
         return history
@@ -313,6 +314,6 @@ def _with_results_known_again(
 
 
 def _compacts_after_refusals_only(conversation: Conversation) -> bool:
-    """Return whether nothing is compacted before the upstream refuses, as no window is known."""
+    """Return whether nothing is compacted before a refusal, because no window is known."""
     triggers = conversation.measured.engine.policy.trigger
     return conversation.measured.room is None and all(trigger.fraction for trigger in triggers)

@@ -53,7 +53,7 @@ class BlockKind:
             may replace such a block.
         call_id_paths: paths to the id of the call that the block makes.
         answered_id_paths: paths to the id of the call that it answers.
-        needed_id_paths: paths to the id of a call that must stand before it.
+        needed_id_paths: paths to the id of a call that must come before it.
         args: the field with the arguments of its call. Default: all fields except ids and the
             status.
         shortenable: paths to what may be shortened, and how. All else stays as it is.
@@ -286,14 +286,14 @@ def brings_results(message: Any) -> bool:
 
 
 def at_path(block: Any, path: str) -> Any:
-    """Return the value under keys that dots divide; None where one is missing."""
+    """Return the value under keys that dots divide; None if one is missing."""
     for key in path.split("."):
         block = block.get(key) if isinstance(block, Mapping) else None
     return block
 
 
 def first_id(block: Mapping[str, Any], paths: Paths) -> str:
-    """Return the first id at some paths; empty where there is none."""
+    """Return the first id at some paths; empty if there is none."""
     ids = (at_path(block, path) for path in paths)
     return next((name for name in ids if isinstance(name, str) and name), "")
 

@@ -49,7 +49,7 @@ class Media:
         mime: their type; empty if unknown.
         data: bytes or base64 characters; empty for an id or an address.
         detail: the requested resolution, as OpenAI names it.
-        names: the file's name and address, where they are known.
+        names: the file's name and address, if they are known.
     """
 
     kind: MediaKind
