@@ -330,10 +330,10 @@ def _check_of(hint: Any) -> Check | None:
     return None
 
 
-def _number_check(kind: type, marks: Iterable[object], *, optional: bool) -> Check:
+def _number_check(number_type: type, marks: Iterable[object], *, optional: bool) -> Check:
     """Return the check of a number: its type, and the bounds among its marks."""
-    classes = (int,) if kind is int else (int, float)
-    noun = "a whole number" if kind is int else "a number"
+    classes = (int,) if number_type is int else (int, float)
+    noun = "a whole number" if number_type is int else "a number"
     least = -math.inf
     above = -math.inf
     most = math.inf

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known_words: Iterable[str]) -> str:
     """Return a question with the most similar known word; empty if none is similar.
 
     Example:
@@ -18,7 +18,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     import difflib
 
-    words = {candidate.lower(): candidate for candidate in known}
+    words = {candidate.lower(): candidate for candidate in known_words}
     similar = difflib.get_close_matches(word.lower().replace("-", "_"), words, n=1, cutoff=0.7)
     return f" did you mean '{words[similar[0]]}'?" if similar else ""
 

@@ -291,7 +291,7 @@ def _quoted_span(text: str, opened: re.Match[str], is_json: bool) -> tuple[int, 
             return None  # the end of the line
         backslashes = len(match["back"])
         if sign == '"' and (backslashes < depth if quote == '"' else is_json or quote in _CLOSING):
-            return None  # the string around this value ends here
+            return None  # a string around this value ends
         if quote in _CLOSING:
             return _without_blanks(text, begin, match.end() - 1)
         if sign == quote and backslashes % (2 * (depth + 1)) == depth:

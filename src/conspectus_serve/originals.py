@@ -156,10 +156,10 @@ class OriginalMessages:
                 missing[index] = archived[name]
         if not missing:
             return {}
-        found = self._archive.find(scope, [entry.key for entry in missing.values()])
+        archived_originals = self._archive.find(scope, [entry.key for entry in missing.values()])
         originals: dict[int, _Original] = {}
         for index, entry in missing.items():
-            original = found.get(entry.key)
+            original = archived_originals.get(entry.key)
             if original is None or not original.lossless:
                 continue
             sent = fingerprints[index]

@@ -44,7 +44,9 @@ class Withdrawal:
     left_names: frozenset[str]  # names of messages that are gone, as after a rewind
     begins_anew: bool  # the history has nothing in common with the thread's last one
 
-    def updated(self, known: Mapping[str, WithdrawnMessage]) -> dict[str, WithdrawnMessage]:
+    def updated(
+        self, known_messages: Mapping[str, WithdrawnMessage]
+    ) -> dict[str, WithdrawnMessage]:
         """Return the known messages of the thread, by keys, updated by this request.
 
         These are on a branch that was left: a cleared message whose place is gone; a dropped one
@@ -53,7 +55,7 @@ class Withdrawal:
         """
         withdrawn = {message.name: message for message in self.messages.values()}
         updated = {}
-        for key, message in known.items():
+        for key, message in known_messages.items():
             if key in self.covered_keys:
                 continue
             if message.name in withdrawn:
@@ -65,12 +67,12 @@ class Withdrawal:
                 updated[key] = message._replace(in_reach=message.name in self.names)
         return updated
 
-    def new_indexes(self, known: Mapping[str, WithdrawnMessage]) -> list[int]:
+    def new_indexes(self, known_messages: Mapping[str, WithdrawnMessage]) -> list[int]:
         """Return the indexes of withdrawn messages that are not known yet.
 
         A message without a name cannot be recognised. It counts as new if one with a name is new.
         """
-        known_names = {message.name for message in known.values()}
+        known_names = {message.name for message in known_messages.values()}
         new = [at for at, message in self.messages.items() if message.name not in known_names]
         return new if any(self.messages[at].name for at in new) else []
 
@@ -94,21 +96,24 @@ class WithdrawnMessages:
         Raises:
             ArchiveError: the archive cannot be read.
         """
-        known = None if refresh else self._known.get(scope)
-        if known is None:
-            known = {
+        known_messages = None if refresh else self._known.get(scope)
+        if known_messages is None:
+            known_messages = {
                 key: WithdrawnMessage._make([*original.about, original.in_reach])
                 for key, original in self._archive.uncovered(scope).items()
             }
-            self._known.put(scope, known)
-        return known
+            self._known.put(scope, known_messages)
+        return known_messages
 
     def is_news(self, withdrawal: Withdrawal) -> bool:
         """Return whether a request shows a withdrawn message that is not stored yet."""
-        known = self.of(withdrawal.scope)
-        if withdrawal.new_indexes(known):
+        known_messages = self.of(withdrawal.scope)
+        if withdrawal.new_indexes(known_messages):
             return True
-        return any(known.get(key) != message for key, message in withdrawal.updated(known).items())
+        return any(
+            known_messages.get(key) != message
+            for key, message in withdrawal.updated(known_messages).items()
+        )
 
     def keep(
         self, withdrawal: Withdrawal, archive_originals: Callable[[list[int]], Iterable[str]]
@@ -125,9 +130,9 @@ class WithdrawnMessages:
         with self._lock_of_locks:
             lock = self._locks.setdefault(withdrawal.scope, threading.Lock())
         with lock:
-            known = self.of(withdrawal.scope, refresh=True)
-            updated = withdrawal.updated(known)
-            new = withdrawal.new_indexes(known)
+            known_messages = self.of(withdrawal.scope, refresh=True)
+            updated = withdrawal.updated(known_messages)
+            new = withdrawal.new_indexes(known_messages)
             if new:
                 for index, key in zip(new, archive_originals(new), strict=True):
                     updated[key] = withdrawal.messages[index]

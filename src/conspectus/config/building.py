@@ -235,8 +235,8 @@ def model_named(config: SummarizationConfig, registry: ModelRegistry | None, nam
         elif name not in listed and name in source.models:
             model = _built(source.models[name], source)
         elif name not in listed and registry is not None:
-            known = ", ".join([*listed, *source.models]) or "none"
-            raise LookupError(f"no such name; known are {known}")
+            known_names = ", ".join([*listed, *source.models]) or "none"
+            raise LookupError(f"no such name; known are {known_names}")
         model = chat_model_named(model) if isinstance(model, str) else model
         if not is_runnable(model):
             raise TypeError(f"{type(model).__name__} is no chat model")

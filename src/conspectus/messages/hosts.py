@@ -237,11 +237,11 @@ def is_host_message(message: Source | Message) -> bool:
     """
     if not isinstance(message, Message):
         return _rule.is_host_message(message, *_text_and_media(message))
-    known, rule = message.remembered.by_host or (False, None)
+    is_by_host, rule = message.remembered.by_host or (False, None)
     if rule is not _rule:
-        known = _rule.is_host_message(message.source, message.own, bool(message.media))
-        message.remembered.by_host = known, _rule
-    return known
+        is_by_host = _rule.is_host_message(message.source, message.own, bool(message.media))
+        message.remembered.by_host = is_by_host, _rule
+    return is_by_host
 
 
 def standing_topics(message: Message) -> tuple[str, ...]:
@@ -342,7 +342,7 @@ class _Rule:
 
     def topics(self, text: str) -> tuple[str, ...]:
         """Return what a host's message states for a whole thread."""
-        return tuple(dict.fromkeys(found[1].lower() for found in self._topics.finditer(text)))
+        return tuple(dict.fromkeys(match[1].lower() for match in self._topics.finditer(text)))
 
 
 @lru_cache(REMEMBERED_TAGS)

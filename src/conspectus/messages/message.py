@@ -234,16 +234,16 @@ def as_text(value: Any) -> str:
 
 def assign_keys(
     messages: list[Message],
-    seen: Mapping[str, int] | None = None,
+    earlier_counts: Mapping[str, int] | None = None,
     missing: Mapping[int, Collection[str]] | None = None,
 ) -> None:
     """Give each message its key, and an id if it has none; copy a message that has another key.
 
-    `seen` counts earlier contents, as `occurrences` does, if the start of the history is missing.
-    `missing` has, by the index of a summary or a clip, the keys of the messages that it stands for.
-    A message after it with the same id and content is another one.
+    `earlier_counts` is the result of `occurrences` for a missing start of the history. `missing`
+    has, by the index of a summary or a clip, the keys of the messages that it replaces. A message
+    after it with the same id and content is another one.
     """
-    counts: dict[str, int] = dict(seen or {})
+    counts: dict[str, int] = dict(earlier_counts or {})
     taken_keys: set[str] = set()
     for index, message in enumerate(messages):
         if missing and index in missing:

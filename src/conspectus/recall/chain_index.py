@@ -144,11 +144,11 @@ class ChainIndex(dict[int, IndexedMessage]):
     def read_passages(self, passages: Collection[int]) -> dict[int, int]:
         """Read the messages with these passages; return the position of each passage's message."""
         rows = self.words.rows_holding(self.scope, [*passages])
-        asked = {*passages}
+        wanted_passages = {*passages}
         return {
             passage: position
             for position in self._add(rows)
-            for passage in asked.intersection(self[position].passages)
+            for passage in wanted_passages.intersection(self[position].passages)
         }
 
     def _add(self, rows: Iterable[SearchRow]) -> set[int]:
@@ -187,8 +187,12 @@ class ChainIndex(dict[int, IndexedMessage]):
         after = range(position + 1, position + POSITIONS_AFTER + 1)
         lenders: Collection[int] = self.speech if act == "s" else self
 
-        nearest_before = [other for other in before if other in lenders][:MAX_LENDERS_BEFORE]
-        nearest_after = [other for other in after if other in lenders][: MAX_LENDERS_AFTER[act]]
+        nearest_before = [neighbour for neighbour in before if neighbour in lenders][
+            :MAX_LENDERS_BEFORE
+        ]
+        nearest_after = [neighbour for neighbour in after if neighbour in lenders][
+            : MAX_LENDERS_AFTER[act]
+        ]
         weights = dict(zip(nearest_before, WEIGHT_BEFORE, strict=False))
         return weights | dict(zip(nearest_after, WEIGHT_AFTER, strict=False))
 

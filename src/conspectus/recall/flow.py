@@ -58,11 +58,11 @@ async def recall_flow(
         ArchiveError: the archive cannot be read.
     """
     ways = {"id": id, "range": range}
-    ways_asked = [way for way, value in ways.items() if value is not None]
-    if not ways_asked and query is not None:
-        ways_asked = ["query"]
-    with observing("recall", scope, name=ways_asked[0] if ways_asked else "") as observation:
-        if len(ways_asked) != 1 or (query is not None and at is not None):
+    ways_used = [way for way, value in ways.items() if value is not None]
+    if not ways_used and query is not None:
+        ways_used = ["query"]
+    with observing("recall", scope, name=ways_used[0] if ways_used else "") as observation:
+        if len(ways_used) != 1 or (query is not None and at is not None):
             raise InputError(
                 "ask by a query, by an id, or by a range; a query may also look in one id or in "
                 "one range alone, and a place to read on from goes with an id"

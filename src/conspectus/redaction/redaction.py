@@ -208,18 +208,18 @@ class Redaction:
         )
 
     def _error(self, reason: str, *remedies: str) -> RedactionError:
-        told = f"the redactor {self.identity} {reason}; nothing was archived or summarised"
-        return RedactionError("; ".join((told, *remedies)))
+        problem = f"the redactor {self.identity} {reason}; nothing was archived or summarised"
+        return RedactionError("; ".join((problem, *remedies)))
 
 
 def _default_redactor() -> Redactor:
-    kind = _imports.plugged("conspectus.redactors", "default")
-    if kind is None:
+    redactor_class = _imports.plugged("conspectus.redactors", "default")
+    if redactor_class is None:
         raise PolicyError(
             "redact=True needs the package conspectus_secrets, which is not installed; install "
             "it, or give redact= a function from text to text or a Redactor"
         )
-    redactor: Redactor = kind()
+    redactor: Redactor = redactor_class()
     return redactor
 
 

@@ -87,9 +87,8 @@ def without_distinctive_values(text: str, values: Mapping[str, str]) -> tuple[st
             kind = values.get(plain[begin:value_end])
             if kind is None or value_end not in every_end:
                 continue
-            text_begin, text_end = begin, value_end
-            if positions is not None:
-                text_begin, text_end = positions[begin], positions[value_end]
+            text_begin = begin if positions is None else positions[begin]
+            text_end = value_end if positions is None else positions[value_end]
             parts += [text[copied_end:text_begin], MARK.format(kind=kind)]
             counts[kind] += 1
             replaced_end = value_end

@@ -198,10 +198,10 @@ def _names_in(values: Sequence[Any], names: tuple[str, ...]) -> list[tuple[str, 
     words = [value if isinstance(value, str) else "" for value in values]
     is_curl = any(word.rsplit("/", 1)[-1] == "curl" for word in words)
     names_of_each: list[tuple[str, ...]] = []
-    before = ""
+    previous_word = ""
     for word in words:
-        is_option = _OPTION.fullmatch(before) or (is_curl and before == "-u")
+        is_option = _OPTION.fullmatch(previous_word) or (is_curl and previous_word == "-u")
         takes_value = is_option and not word.startswith("-")
-        names_of_each.append((before, *names) if takes_value else names)
-        before = word
+        names_of_each.append((previous_word, *names) if takes_value else names)
+        previous_word = word
     return names_of_each
