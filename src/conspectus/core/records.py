@@ -111,7 +111,7 @@ class RecordedClip:
     # Hash of the clipped text. It identifies the clip when it comes back, even with another id. It
     # is empty if the original is in no archive, because then no clip comes back.
     text_hash: str
-    limit: int  # as in `PlannedClip`
+    limit: int  # the most tokens that the clip takes, by the estimate without a correction
     # The words in the clip that say where its original is; empty if it is in the archive.
     pointer: str = ""
 

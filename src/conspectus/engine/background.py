@@ -225,7 +225,7 @@ def _draft_fits(draft: Draft, view: View) -> bool:
 def _prepare_if_near(view: View) -> None:
     """Begin a preparation for a history whose trigger is near."""
     history = view.history
-    size = history.trigger_size or view.size
+    size = history.size_for_trigger(view.size)
     preparations = _preparations_of(history)
     is_near = history.nears_trigger(size)
     if is_near and preparations.may_begin(history.scope, view.head_id, size):
@@ -234,7 +234,7 @@ def _prepare_if_near(view: View) -> None:
 
 def prepare_view(view: View) -> Preparation:
     """Prepare the next notes of a history in the background; see `prepare_messages`."""
-    size = view.history.trigger_size or view.size
+    size = view.history.size_for_trigger(view.size)
     return _begin(view.history, view, Preparation(head_id=view.head_id, size=size))
 
 
@@ -359,7 +359,7 @@ async def _write_draft(
     else:
         view = correct_sizes(await load_view(history, messages))
     preparation.head_id = view.head_id
-    preparation.size = history.trigger_size or view.size
+    preparation.size = history.size_for_trigger(view.size)
     name = _draft_name(view)
     async with draft_lock(history, name):
         saved = await history.store.find_draft(name)

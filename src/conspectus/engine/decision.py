@@ -85,7 +85,7 @@ async def decide(view: View, request: CompactionRequest) -> Decision:
     A failure that another process has noted is remembered here, too.
     """
     history = view.history
-    nears_trigger = history.nears_trigger(history.trigger_size or view.size)
+    nears_trigger = history.nears_trigger(history.size_for_trigger(view.size))
     if request.force or nears_trigger or history.is_due(view.size):
         view = share_out_count(view)
     plan_within = partial(plan_for, view, force=request.force)
@@ -124,7 +124,7 @@ def plan_for(
     growth_until_used = 0.0
     if for_preparation:
         growth_until_used = 1 - PREPARE_FROM
-        trigger_size: Size | None = divide_size(history.trigger_size or size, PREPARE_FROM)
+        trigger_size: Size | None = divide_size(history.size_for_trigger(size), PREPARE_FROM)
         reached: Size | None = None
     else:
         over = history.exceeds_window(size)
@@ -163,7 +163,7 @@ def _would_be_due(view: View) -> bool:
     """Tell whether a history would be compacted now, if its last compaction had not failed."""
     history = view.history
     over = history.exceeds_window(view.size)
-    return over or history.fires(history.trigger_size or view.size, since=_reached(view))
+    return over or history.fires(history.size_for_trigger(view.size), since=_reached(view))
 
 
 def _reached(view: View) -> Size | None:
@@ -243,7 +243,7 @@ def measured_plan(view: View, plan_within: PlanWithin, *, force: bool = False) -
     if not isinstance(first, Compact):
         return first
     # If the caller makes the summary's message, it has no id of a record.
-    is_callers_own = view.history.engine.caller_format.summary_size is not None
+    is_callers_own = view.history.engine.caller_format.owns_summary_message
     aim = budget if is_callers_own else budget - min(ID_MARGIN, budget // 64)
     attempts = _plan_in_less_and_less_room(view, first, plan_within, aim, budget)
     return attempts.fitting or _smallest_plan(view, attempts.last, plan_within, aim, force=force)
@@ -385,6 +385,6 @@ async def has_prepared_in_vain(view: View) -> bool:
     noted = await view.history.store.read_failure(PREPARATION_FAILED)
     if noted is None or noted.head_id != view.head_id:
         return False
-    size = view.history.trigger_size or view.size
+    size = view.history.size_for_trigger(view.size)
     has_gone_back = size.messages < noted.trigger_size.messages
     return not has_gone_back and not size_has_grown(size, noted.trigger_size)

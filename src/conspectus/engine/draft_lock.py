@@ -47,7 +47,7 @@ async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
     The work continues without the lock if the writer needs the thread that would wait, and after
     `WRITER_TIMEOUT`. If the thread of a writer has ended, this worker becomes the writer.
     """
-    draft = _DraftName(history.store.identity, history.scope, name)
+    draft = _DraftName(history.store.lock_key, history.scope, name)
     own = _Writer(home_thread(), object())
     until = monotonic() + WRITER_TIMEOUT
     while (writer := _claim_draft(draft, own)) is not own and monotonic() < until:

@@ -55,6 +55,11 @@ class CallerFormat:
     for_one_request: bool = False
     """Its records are made for one request, and are dropped after it."""
 
+    @property
+    def owns_summary_message(self) -> bool:
+        """Whether the caller makes the message that shows the summary."""
+        return self.summary_size is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:

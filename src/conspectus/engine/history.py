@@ -157,9 +157,13 @@ class HistoryContext:
         """
         return self.engine.policy.fired(size, self.limit, since) is not None
 
+    def size_for_trigger(self, size: Size) -> Size:
+        """Return what the trigger is compared with: the caller's own count, else this size."""
+        return self.trigger_size or size
+
     def is_due(self, size: Size) -> bool:
         """Tell whether the trigger, as the caller counts, or the window asks for a compaction."""
-        return self.exceeds_window(size) or self.fires(self.trigger_size or size)
+        return self.exceeds_window(size) or self.fires(self.size_for_trigger(size))
 
     def nears_trigger(self, size: Size) -> bool:
         """Tell whether notes should be prepared for a history of this size."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from conspectus.archive import Archive, Scope
 from conspectus.archive.stated_rules import removed_rules
@@ -18,6 +18,8 @@ from conspectus.engine.memory import FailedSummary, SessionMemory
 from conspectus.errors import ArchiveError, ArchiveUnconfirmed
 from conspectus.messages import Message, read_messages
 from conspectus.observe import log
+
+T = TypeVar("T")
 
 FAILED_REMARK = "failed"
 """The kind of an archive's remarks on failures."""
@@ -37,8 +39,11 @@ class HistoryStore(Protocol):
         """Whether what leaves the view can be recalled."""
 
     @property
-    def identity(self) -> int:
-        """A number that is the same for all stores of one archive, or of one memory."""
+    def lock_key(self) -> int:
+        """A number that is the same for all stores of one archive, or of one memory.
+
+        Of two workers with the same number, only one writes a draft at a time.
+        """
 
     async def head_id(self) -> str:
         """Return the id of the record in force for callers without a state; empty if none."""
@@ -108,21 +113,25 @@ class ArchivedHistory:
     keeps_originals = True
 
     @property
-    def identity(self) -> int:
+    def lock_key(self) -> int:
         return id(self.archive)
 
+    async def _ask(self, method: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Call a method of the archive for this history, sync or async."""
+        return await self.archive.call_either_way(method, self.scope, *args, **options)
+
     async def head_id(self) -> str:
-        head_id: str | None = await self.archive.call_either_way(self.archive.head_id, self.scope)
+        head_id: str | None = await self._ask(self.archive.head_id)
         return head_id or ""
 
     async def chain_at(self, head_id: str) -> Chain:
-        return await self.archive.call_either_way(self.archive.chain_at, self.scope, head_id)
+        return await self._ask(self.archive.chain_at, head_id)
 
     async def chain_labelled(self, name: str) -> Chain:
-        return await self.archive.call_either_way(self.archive.chain_labelled, self.scope, name)
+        return await self._ask(self.archive.chain_labelled, name)
 
     async def chains_after(self, head_id: str) -> Sequence[Chain]:
-        return await self.archive.call_either_way(self.archive.chains_after, self.scope, head_id)
+        return await self._ask(self.archive.chains_after, head_id)
 
     async def load_notes(self, chain: Chain) -> Chain:
         """Read the notes of the newest record again, if the archive's cache has left them out.
@@ -142,30 +151,28 @@ class ArchivedHistory:
 
     async def set_head(self, chain: Chain) -> None:
         head_id = chain[-1].id if chain else ""
-        await self.archive.call_either_way(self.archive.set_head, self.scope, head_id)
+        await self._ask(self.archive.set_head, head_id)
 
     async def commit(self, chain: Chain, record: Record, expected_head_id: str) -> None:
         archive = self.archive
         if not self.caller_keeps_head:
-            await archive.call_either_way(
-                archive.commit, self.scope, record, expected_head_id=expected_head_id
-            )
+            await self._ask(archive.commit, record, expected_head_id=expected_head_id)
             return
         # Branches share the head in the archive, which is for readers without a state.
-        await archive.call_either_way(archive.commit, self.scope, record, head_is_ours=False)
+        await self._ask(archive.commit, record, head_is_ours=False)
         if self.label_of_record is not None:
             note = {self.label_of_record(record): {"id": record.id}}
-            await archive.call_either_way(archive.write_remarks, self.scope, "record", note)
+            await self._ask(archive.write_remarks, "record", note)
 
     async def find_draft(self, name: str) -> Draft | None:
-        return await self.archive.call_either_way(self.archive.find_draft, self.scope, name)
+        return await self._ask(self.archive.find_draft, name)
 
     async def save_draft(self, name: str, draft: Draft) -> None:
-        await self.archive.call_either_way(self.archive.save_draft, self.scope, name, draft)
+        await self._ask(self.archive.save_draft, name, draft)
 
     async def find_originals(self, keys: Sequence[str]) -> Mapping[str, Message]:
         originals: dict[str, Message] = {}
-        archived = await self.archive.call_either_way(self.archive.find, self.scope, keys)
+        archived = await self._ask(self.archive.find, keys)
         for key, original in archived.items():
             if original.role == DAMAGED:
                 continue
@@ -185,7 +192,7 @@ class ArchivedHistory:
     async def store_originals(self, originals: Sequence[Message]) -> None:
         if not originals:
             return
-        missing = await self.archive.call_either_way(self.archive.put, self.scope, originals)
+        missing = await self._ask(self.archive.put, originals)
         if missing:
             raise ArchiveUnconfirmed(
                 f"the store took {len(originals)} messages and did not give {len(missing)} of them "
@@ -197,9 +204,7 @@ class ArchivedHistory:
 
     async def read_failure(self, name: str) -> FailedSummary | None:
         try:
-            notes = await self.archive.call_either_way(
-                self.archive.read_remarks, self.scope, FAILED_REMARK, [name]
-            )
+            notes = await self._ask(self.archive.read_remarks, FAILED_REMARK, [name])
         except ArchiveError:
             return None  # a call that needs the archive reports this
         return FailedSummary.from_json(notes.get(name))
@@ -207,9 +212,7 @@ class ArchivedHistory:
     async def write_failure(self, name: str, failed: FailedSummary | None) -> None:
         note = {} if failed is None else failed.to_json()
         try:
-            await self.archive.call_either_way(
-                self.archive.write_remarks, self.scope, FAILED_REMARK, {name: note}
-            )
+            await self._ask(self.archive.write_remarks, FAILED_REMARK, {name: note})
         except ArchiveError as error:
             log("failure_not_noted", "other processes do not know of this failure: %s", error)
 
@@ -226,7 +229,7 @@ class UnarchivedHistory:
     keeps_originals = False
 
     @property
-    def identity(self) -> int:
+    def lock_key(self) -> int:
         return self.owner
 
     async def head_id(self) -> str:

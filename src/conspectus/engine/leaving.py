@@ -193,7 +193,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
             budget=plan.budget,
             planned_within=plan.planned_within,
             fits=plan.fits,
-            is_callers_own=engine.caller_format.summary_size is not None,
+            is_callers_own=engine.caller_format.owns_summary_message,
         ),
     )
 

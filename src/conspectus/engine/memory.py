@@ -14,9 +14,8 @@ from typing import Any
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Scope
-from conspectus.core.growth import REARM
+from conspectus.core.growth import REARM, scale_size
 from conspectus.core.items import Role, Size
-from conspectus.core.planner import divide_size
 from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.truncated import RecentStems
@@ -45,7 +44,8 @@ class FailedSummary:
     @property
     def next_try_from(self) -> Size:
         """The size that must grow by a tenth before the next try; each failure adds a tenth."""
-        return divide_size(self.trigger_size, REARM ** (1 - min(self.times, MOST_FAILURES)))
+        tenths = min(self.times, MOST_FAILURES) - 1
+        return scale_size(self.trigger_size, REARM**tenths)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain data."""

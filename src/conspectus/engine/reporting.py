@@ -231,7 +231,7 @@ async def remember_failure(view: View, error: ConspectusError) -> None:
     history = view.history
     size = view.size
     over = history.exceeds_window(size)
-    trigger_size = history.trigger_size or size
+    trigger_size = history.size_for_trigger(size)
     before = history.memory.failure_of(view.head_id, size.messages, over)
     # Without a window, and if a person has declined, each try waits for one tenth.
     counts_failures = history.window is not None and not isinstance(error, SummaryDeclined)

@@ -252,7 +252,7 @@ def _may_be_tried_again(error: SummaryError, request: SummaryRequest | None) -> 
 def _summarizers_in_turn(leaving: Leaving) -> list[str]:
     """Return the names of the summarisers to ask, the embedded one as the last resort."""
     engine = leaving.engine
-    if window_alone_asks(leaving) or _only_shortens_notes(leaving):
+    if is_due_by_window_alone(leaving) or _only_shortens_notes(leaving):
         return [EMBEDDED]
     names = [*engine.summarizers]
     is_last_resort = engine.settings.on_failure == "degrade" and EMBEDDED not in names
@@ -274,11 +274,11 @@ def _must_become_smaller(leaving: Leaving) -> bool:
         return plan.tokens > plan.budget
     # Without a window only the trigger is a limit. The history must be twice as large.
     history = leaving.view.history
-    half = divide_size(history.trigger_size or leaving.view.size, 2.0)
+    half = divide_size(history.size_for_trigger(leaving.view.size), 2.0)
     return history.engine.policy.fired(half, None) is not None
 
 
-def window_alone_asks(leaving: Leaving) -> bool:
+def is_due_by_window_alone(leaving: Leaving) -> bool:
     """Tell whether a compaction is due only because of the window, so that no model is asked.
 
     This concerns only agents with a count of their own (`history.trigger_size`). An example: the
@@ -292,9 +292,10 @@ def window_alone_asks(leaving: Leaving) -> bool:
     """
     history = leaving.view.history
     engine = history.engine
-    is_asked_for = leaving.plan.cause.kind != "window" or engine.preview is not None
-    if is_asked_for or not engine.settings.notes or history.limit is None:
+    if leaving.plan.cause.kind != "window" or history.limit is None:
         return False
+    if engine.preview is not None or not engine.settings.notes:
+        return False  # a person reads, or a model writes, the whole summary
     size = history.trigger_size
     if size is None:
         return False  # the trigger counts as the window does

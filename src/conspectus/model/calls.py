@@ -252,9 +252,9 @@ class SteppedSummarizer:
         """What the model's template has refused so far, for all of its later requests."""
         return set()
 
-    async def summarize_flow(self, request: SummaryRequest) -> Summary:
-        """Summarise, step by step; without entries, the summary so far is returned."""
-        caller = Caller(
+    def _caller_for(self, request: SummaryRequest) -> Caller:
+        """Return what makes the calls for a request."""
+        return Caller(
             self._model,
             self.name,
             request.count,
@@ -262,6 +262,10 @@ class SteppedSummarizer:
             kind=self._request_kind,
             refused=self._refused,
         )
+
+    async def summarize_flow(self, request: SummaryRequest) -> Summary:
+        """Summarise, step by step; without entries, the summary so far is returned."""
+        caller = self._caller_for(request)
         if not request.entries:
             return Summary(request.summary_so_far, read=())
         try:

@@ -143,6 +143,12 @@ class ChatModelSummarizer(SteppedSummarizer):
         request = request.within(self.answer_limit)
         return await _Reading(self, request, caller).summary()
 
+    def _caller_for(self, request: SummaryRequest) -> Caller:
+        caller = super()._caller_for(request)
+        if request.last is None:
+            return caller
+        return replace(caller, model=request.last.bound(), kind="cached")
+
     async def _ask_after_last_request(
         self, last: LastRequest, request: SummaryRequest, caller: Caller
     ) -> str:
@@ -153,8 +159,6 @@ class ChatModelSummarizer(SteppedSummarizer):
         """
         from langchain_core.messages import HumanMessage
 
-        caller.model = last.bound()
-        caller.kind = "cached"
         request = request.within(answer_limit(caller.model))
         instruction = HumanMessage(prompts.instruction(request))
         return await caller.ask(

@@ -34,6 +34,9 @@ raises an error, nothing else changes. If it has a method `begin`, that is calle
 begins, with the event as far as it is known. It returns the function to call at the end; spans are
 made in this way."""
 
+EndCall = Callable[[Event], object]
+"""What a listener's `begin` returns: the function to call with the event at its end."""
+
 _listeners: tuple[Listener, ...] = ()
 _failed: set[tuple[int, str]] = set()
 _context: ContextVar[tuple[Listener, ...]] = ContextVar("conspectus listeners", default=())
@@ -126,7 +129,7 @@ class Observation:
         self.hides_errors: bool = outer is not None and outer.hides_errors
         self.spent = Cost()
         # each listener, with the function to call at the end; a listener need not be hashable
-        self._ends: list[tuple[Listener, Listener]] = []
+        self._ends: list[tuple[Listener, EndCall]] = []
         for listener in (*_listeners, *_context.get()):
             if not any(listener == known for known, _ in self._ends):
                 self._ends.append((listener, listener))
@@ -201,7 +204,7 @@ class Observation:
 
 
 observing = Observation
-"""The class by its name in a `with`, as in `with observing("recall", scope) as observation:`."""
+"""The same class, named for a `with`: `with observing("recall", scope) as observation:`."""
 
 
 def is_way_out(error: BaseException) -> bool:
@@ -228,7 +231,7 @@ def error_fields(error: BaseException) -> dict[str, str]:
     return {"error": type(cause).__qualname__, "error_message": message}
 
 
-def _call(listener: Listener, method: Listener, event: Event) -> Any:
+def _call(listener: Listener, method: EndCall, event: Event) -> Any:
     """Call a listener by one of its methods; log its failure once for each class of error."""
     try:
         with others_may_compute():

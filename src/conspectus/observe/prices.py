@@ -150,5 +150,6 @@ def _listed_price(model: str, cost: Cost) -> float | None:
 
 @lru_cache(1_024)
 def _log_unknown(model: str) -> None:
+    """Log once for each model that its price is unknown; the cache remembers the models."""
     text = "no price is known for %s, so its calls name no money; give one to set_prices()"
     log("price_unknown", text, model, level=logging.INFO)
