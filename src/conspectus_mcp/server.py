@@ -130,7 +130,7 @@ class _Tools:
     def list_threads(self, start: Start = 0) -> str:
         """List the conversations that you may read, each with its id."""
         end = start + THREADS_PER_PAGE
-        with self._opened() as (_, scopes):
+        with self._open_granted() as (_, scopes):
             lines = [_thread_line(scope) for scope in scopes[start:end]]
         if len(scopes) > end:
             lines.append(f"({len(scopes) - end:,} more: start={end})")
@@ -150,7 +150,7 @@ class _Tools:
         results: list[tuple[Scope, RecallResult]] = []
         nothing_found = NO_THREADS
         problem = ""
-        with self._opened() as (archive, scopes):
+        with self._open_granted() as (archive, scopes):
             if not query.strip():
                 raise InputError("query is empty; give words, names, paths or numbers to look for")
             scopes = [_thread_named(scopes, thread)] if thread else scopes
@@ -189,7 +189,7 @@ class _Tools:
         selection: dict[str, Any] = {"id": id, "at": at or None}
         if until:
             selection = {"range": (id, until)}
-        with self._opened() as (archive, scopes):
+        with self._open_granted() as (archive, scopes):
             if until and at:
                 raise InputError("at goes with one id; leave out until, or at")
             scope = replace(_thread_named(scopes, thread), session=session)
@@ -204,7 +204,7 @@ class _Tools:
         return answer
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Archive, list[Scope]]]:
+    def _open_granted(self) -> Iterator[tuple[Archive, list[Scope]]]:
         """Open the archive; yield it with the granted threads in it.
 
         It is opened at each use, because an agent may start before it exists, and it may be

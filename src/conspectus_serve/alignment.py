@@ -100,7 +100,7 @@ def align_with_remembered(
         known_start = known_talk[known_position]
         return AlignedHistory(
             _with_known_names(fingerprints, start, remembered.fingerprints[known_start:]),
-            dropped=_dropped(
+            dropped=_find_dropped(
                 remembered,
                 first=known_talk[kept],
                 end=known_start,
@@ -112,7 +112,7 @@ def align_with_remembered(
         )
     kept = run_length(known_names, 0, names, 0)
     if _lacks_one_message(known_names, names, kept, up_to):
-        suspected = _dropped(
+        suspected = _find_dropped(
             remembered, first=known_talk[kept], end=known_talk[kept + 1], start=talk[kept]
         )
         return AlignedHistory(fingerprints, suspected=suspected, remembered=remembered.fingerprints)
@@ -136,7 +136,7 @@ def _end_of_last_answer(fingerprints: Sequence[Fingerprint], talk: Sequence[int]
     return 0
 
 
-def _dropped(
+def _find_dropped(
     remembered: RememberedHistory,
     *,
     first: int,

@@ -56,13 +56,13 @@ class HistoryAnswerer:
     async def answer(self, request: Request, exchange: Exchange, reply: Reply) -> None:
         """Answer a request with a history."""
         read = await self._read(exchange)
-        if read.pending_response and await self._completed(request, exchange, read):
+        if read.pending_response and await self._ask_for_response(request, exchange, read):
             read = await self._read(exchange)
-        if _should_ask_for_window(read) and await self._learned_window(request, read):
+        if _should_ask_for_window(read) and await self._ask_for_window(request, read):
             read = await self._read(exchange)
         opening = self._open(request, exchange, read)
         if read.is_streamed and read.needs_fitting:
-            opening = self._kept_alive(opening, exchange, reply)
+            opening = self._await_with_keep_alives(opening, exchange, reply)
         answer = await opening
         if answer is None:
             await self._send_own_answer(exchange, read, reply)
@@ -98,7 +98,7 @@ class HistoryAnswerer:
         exchange.read = read
         return read
 
-    async def _kept_alive(
+    async def _await_with_keep_alives(
         self,
         opening: Coroutine[Any, Any, UpstreamAnswer | None],
         exchange: Exchange,
@@ -212,7 +212,7 @@ class HistoryAnswerer:
 
     # Questions to the upstream
 
-    async def _learned_window(self, request: Request, read: ReadRequest) -> bool:
+    async def _ask_for_window(self, request: Request, read: ReadRequest) -> bool:
         """Ask the upstream for its models with the client's own key; False without the window."""
         assert read.conversation is not None
         learned = read.conversation.measured.learned
@@ -227,7 +227,9 @@ class HistoryAnswerer:
         learned.listed = window_in(listed, read.model) or learned.listed
         return learned.listed is not None
 
-    async def _completed(self, request: Request, exchange: Exchange, read: ReadRequest) -> bool:
+    async def _ask_for_response(
+        self, request: Request, exchange: Exchange, read: ReadRequest
+    ) -> bool:
         """Ask the upstream for a response made in the background; False if it has none."""
         tenant = exchange.request.tenant
         response = read.pending_response

@@ -258,7 +258,7 @@ class Entrance:
         codings = codings_in(",".join(request.headers.getlist("content-encoding")))
         if not is_decoded or not codings:
             return bytes(raw)
-        return await asyncio.to_thread(_decoded, bytes(raw), codings, largest)
+        return await asyncio.to_thread(_decompress, bytes(raw), codings, largest)
 
 
 def _is_of_this_machine(request: Request) -> bool:
@@ -291,7 +291,7 @@ def _too_large(largest: int) -> HttpError:
     return HttpError(413, f"the request is larger than {largest:,} bytes; {remedy}")
 
 
-def _decoded(raw: bytes, codings: list[str], largest: int) -> bytes:
+def _decompress(raw: bytes, codings: list[str], largest: int) -> bytes:
     """Decompress a body, up to the size that a request may have. Raises HttpError."""
     for coding in reversed(codings):
         if coding not in CODINGS:

@@ -105,7 +105,7 @@ class OriginalMessages:
         """
         sent = history.messages
         remembered = self._remembered.get(scope) or RememberedHistory([], [])
-        covered = self._covered_until(scope, head_id)
+        covered = self._read_covered(scope, head_id)
         withdrawn = self._withdrawn.of(scope)
         is_unchanged = all(map(is_, remembered.fingerprints, fingerprints))
         new_fingerprints = fingerprints[len(remembered.fingerprints) :]
@@ -120,7 +120,7 @@ class OriginalMessages:
         if _has_unknown_notice(fingerprints, names, originals, archived):
             # Another process may have archived the original.
             archived = _by_name(self._withdrawn.of(scope, refresh=True)) | covered.messages
-        originals |= self._archived_originals(scope, archived, names, fingerprints, originals)
+        originals |= self._find_archived_originals(scope, archived, names, fingerprints, originals)
 
         messages = list(sent)
         shortened = list(sent)
@@ -137,7 +137,7 @@ class OriginalMessages:
                     cleared.append(index)
         return RestoredHistory(messages, shortened, whole_fingerprints, cleared)
 
-    def _archived_originals(
+    def _find_archived_originals(
         self,
         scope: Scope,
         archived: Mapping[str, ArchivedMessage],
@@ -218,7 +218,7 @@ class OriginalMessages:
             scope=scope,
             history=dropped.put_back(restored.messages, dropped.messages),
             messages=messages,
-            covered_keys=self._covered_until(scope, head_id).keys,
+            covered_keys=self._read_covered(scope, head_id).keys,
             names=frozenset(fingerprint.name for fingerprint in restored.fingerprints),
             left_names=aligned.left_names(),
             begins_anew=aligned.begins_anew,
@@ -286,12 +286,12 @@ class OriginalMessages:
         Raises:
             ArchiveError: the archive cannot be read or written.
         """
-        covered = self._covered_until(source, head_id)
+        covered = self._read_covered(source, head_id)
         note = {"messages": covered.messages, "parts": covered.whole_of_part}
         self._archive.write_remarks(target, "covered", {head_id: note})
         self._archive.copy(source, target, head_id)
 
-    def _covered_until(self, scope: Scope, head_id: str) -> CoveredMessages:
+    def _read_covered(self, scope: Scope, head_id: str) -> CoveredMessages:
         """Return what `note_covered` has noted for all records up to one."""
         if not head_id:
             return CoveredMessages({}, {})

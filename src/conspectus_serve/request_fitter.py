@@ -99,7 +99,7 @@ class RequestFitter:
                 if fitted.stuck_reason:
                     return fitted
                 return await self._one_computation.run(
-                    self._written, request, read, conversation, fitted
+                    self._write, request, read, conversation, fitted
                 )
         except MessageNotUnderstood as error:
             error.check_may_go_on(read)
@@ -196,7 +196,7 @@ class RequestFitter:
             if smaller is None:
                 return None
             return await self._one_computation.run(
-                self._written, request, read, conversation, smaller
+                self._write, request, read, conversation, smaller
             )
         if fitted.view is None:
             return None
@@ -210,7 +210,7 @@ class RequestFitter:
         if not form:
             return None
         learned.forms.add(form)
-        return await self._one_computation.run(self._written, request, read, conversation, fitted)
+        return await self._one_computation.run(self._write, request, read, conversation, fitted)
 
     async def _shrink(
         self,
@@ -255,7 +255,7 @@ class RequestFitter:
 
     # Write
 
-    def _written(
+    def _write(
         self,
         request: ClientRequest,
         read: ReadRequest,
@@ -264,7 +264,7 @@ class RequestFitter:
     ) -> FittedRequest:
         """Write the bytes to send, or the endpoint's own answer."""
         if read.asks_for_compaction and fitted.result is not None:
-            return self._with_compaction_answer(request, read, conversation, fitted)
+            return self._answer_with_item(request, read, conversation, fitted)
         protocol = request.route.protocol
         fields = read.fields
         view = fitted.view
@@ -272,7 +272,7 @@ class RequestFitter:
             return fitted
         messages: Sequence[Any] = conversation.sent
         if view is not None:
-            messages, recalled_tokens = self._with_recalled(read.model, conversation, fitted)
+            messages, recalled_tokens = self._add_recalled(read.model, conversation, fitted)
             may_need_joining = fitted.result is not None and fitted.result.may_need_joining
             forms = self._models.forms(read.model, conversation.measured.learned, may_need_joining)
             messages, fields, betas = in_forms(protocol.name, messages, fields, forms)
@@ -280,7 +280,7 @@ class RequestFitter:
         body = {**fields, protocol.field: messages}
         return replace(fitted, content=to_json(body, has_odd_numbers=read.has_odd_numbers))
 
-    def _with_compaction_answer(
+    def _answer_with_item(
         self,
         request: ClientRequest,
         read: ReadRequest,
@@ -297,7 +297,7 @@ class RequestFitter:
         )
         return replace(fitted, own_answer=answer)
 
-    def _with_recalled(
+    def _add_recalled(
         self, model: str, conversation: Conversation, fitted: FittedRequest
     ) -> tuple[list[Any], int]:
         """Return a view with originals that the user's newest message needs, and their tokens."""

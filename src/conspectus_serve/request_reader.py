@@ -170,7 +170,7 @@ class RequestReader:
             previous=body.continued.fingerprinted if body.continued else None,
             read=partial(self._work.fingerprints, read.model, protocol) if is_large else None,
         )
-        measured = self._measured(request, read, fingerprinted)
+        measured = self._measure(request, read, fingerprinted)
         hint = hint_of(request.headers, read.fields)
         match = self._find_thread(request, read, fingerprinted, hint)
         scope = scope_of(request.tenant, match.thread)
@@ -247,7 +247,7 @@ class RequestReader:
         chain = fold(self._archive.chain(source), entries).chain
         return (source, chain[-1].id) if chain else None
 
-    def _measured(
+    def _measure(
         self, request: ClientRequest, read: ReadRequest, fingerprinted: FingerprintedHistory
     ) -> MeasuredHistory:
         """Measure a history, and the room in the window of its model."""

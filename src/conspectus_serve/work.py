@@ -180,7 +180,7 @@ class WorkerProcess(Work):
         connection, their_connection = context.Pipe()
         args = (their_connection, self._settings, self._config)
         self._process = context.Process(target=_serve_calls, args=args, daemon=True)
-        with _uninterrupted():
+        with _ignoring_interrupts():
             self._process.start()
         their_connection.close()
         link = _WorkerConnection(connection)
@@ -221,7 +221,7 @@ class WorkerProcess(Work):
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _ignoring_interrupts() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach; it would end them while they load."""
     if sys.platform == "win32":
         yield

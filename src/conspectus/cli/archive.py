@@ -87,7 +87,7 @@ def list_threads(
 ) -> None:
     """List the archived conversations, with their messages, compactions, bytes and dates."""
     with _archive_to_read(archive, tenant) as kept:
-        rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
+        rows = [_describe_history(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
         served = [name for name in kept.threads("conspectus serve") if name != tenant]
     address = without_password(options.archive_of(archive))
     if as_json:
@@ -102,7 +102,7 @@ def list_threads(
         output.say(f"--tenant lists another tenant: {', '.join(served)}", err=True)
 
 
-def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
+def _describe_history(kept: Archive, scope: Scope) -> dict[str, Any]:
     """Describe one archived history. Its dates say when the archive got the originals."""
     chain = kept.chain(scope)
     keys = kept.keys_in_reach(scope, chain)

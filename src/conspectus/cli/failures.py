@@ -82,11 +82,11 @@ class Program(TyperGroup):
             code = super().main(args, **settings)
             sys.stdout.flush()
         except BrokenPipeError:
-            code = _closed()
+            code = _discard_output()
         except SystemExit as end:  # Typer and Rich leave this way when a pipe is closed
             if not isinstance(end.__context__, BrokenPipeError):
                 raise
-            code = _closed()
+            code = _discard_output()
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except Exception as error:
@@ -136,7 +136,7 @@ def _report(error: Exception, as_json: bool) -> int:
     elif isinstance(error, OSError):
         name = error.filename or "standard output"
         text = f"{name} cannot be used: {error.strerror or error}"
-        _closed()
+        _discard_output()
     elif code == INTERNAL:
         text = f"{kind}: {text} (this is a bug; set {DEBUG}=1 for the traceback)"
     if os.environ.get(DEBUG, "0") not in ("", "0"):
@@ -148,7 +148,7 @@ def _report(error: Exception, as_json: bool) -> int:
     return code
 
 
-def _closed() -> int:
+def _discard_output() -> int:
     """Send the output to the null device: at its end, Python would fail to flush a broken one."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -233,7 +233,7 @@ def model_named(config: SummarizationConfig, registry: ModelRegistry | None, nam
         if callable(registry):
             model = registry(name)
         elif name not in listed and name in source.models:
-            model = _built(source.models[name], source)
+            model = _build_model(source.models[name], source)
         elif name not in listed and registry is not None:
             known_names = ", ".join([*listed, *source.models]) or "none"
             raise LookupError(f"no such name; known are {known_names}")
@@ -247,7 +247,7 @@ def model_named(config: SummarizationConfig, registry: ModelRegistry | None, nam
     return model
 
 
-def _built(entry: Mapping[str, Any], source: ConfigSource) -> Any:
+def _build_model(entry: Mapping[str, Any], source: ConfigSource) -> Any:
     """Build the chat model of an entry of `models`, as DeerFlow does, without thinking."""
     variables = Variables(source.secrets)
     filled = variables.fill(dict(entry))

@@ -92,11 +92,11 @@ def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
         """The middleware of Deep Agents, with guarded subagents."""
 
         def __init__(self, *, subagents: Sequence[Any], **options: Any) -> None:
-            specs: list[Any] = [_guarded_spec(spec, template) for spec in subagents]
+            specs: list[Any] = [_spec_with_guard(spec, template) for spec in subagents]
             super().__init__(subagents=specs, **options)
 
     def create_agent(*args: Any, middleware: Sequence[Any] = (), **kwargs: Any) -> Any:
-        return vars(real)["create_agent"](*args, middleware=_guarded(middleware), **kwargs)
+        return vars(real)["create_agent"](*args, middleware=_with_guard(middleware), **kwargs)
 
     functions = (create_summarization_middleware, SubAgentMiddleware, create_agent)
     names = {function.__name__: function for function in functions}
@@ -117,7 +117,7 @@ def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
     return copy
 
 
-def _guarded(stack: Sequence[Any]) -> list[Any]:
+def _with_guard(stack: Sequence[Any]) -> list[Any]:
     """Put a guard last into a stack that has our middleware and no guard."""
     summarization = _first(stack, SummarizationMiddleware)
     if summarization is None or _first(stack, ContextGuard):
@@ -125,7 +125,7 @@ def _guarded(stack: Sequence[Any]) -> list[Any]:
     return [*stack, ContextGuard(summarization)]
 
 
-def _guarded_spec(spec: Any, template: DeepAgentsSummarization | None) -> Any:
+def _spec_with_guard(spec: Any, template: DeepAgentsSummarization | None) -> Any:
     """Put a guard last into a declared subagent; a compiled one does not change."""
     if "runnable" in spec:
         return spec
@@ -137,4 +137,4 @@ def _guarded_spec(spec: Any, template: DeepAgentsSummarization | None) -> Any:
     if last is not None and not _first(stack, last):
         # Deep Agents would put it last when it compiles the subagent: after the guard.
         stack.append(last())
-    return {**spec, "middleware": _guarded(stack)}
+    return {**spec, "middleware": _with_guard(stack)}

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from conspectus.core.records import Chain, Record, RecordedClip
 from conspectus.engine.truncated import Truncation, find_truncation, stem_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
-from conspectus.messages.alternation import JoinedMessage, is_labelled_joined, taken_apart
+from conspectus.messages.alternation import JoinedMessage, is_labelled_joined, take_apart
 from conspectus.messages.framing import summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import assign_keys, occurrences
@@ -150,7 +150,7 @@ def _take_joined_apart(
         begins_with_summary = entry.role == "user" and entry.text.startswith(SUMMARY_LINE)
         if begins_with_summary and (may_be_joined or is_labelled_joined(entry.source)):
             summaries = (record for record in reversed(chain) if record.summary)
-            attempts = (taken_apart(entry.source, record) for record in summaries)
+            attempts = (take_apart(entry.source, record) for record in summaries)
             parts = next(filter(None, attempts), None)
         may_be_joined = may_be_joined and parts is None and entry.role in ("system", "user")
         if parts is None:

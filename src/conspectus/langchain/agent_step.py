@@ -237,7 +237,7 @@ class AgentStep:
         counting = self.setup.counting
         if counting.by_list and counting.meter is not None:
             return Size(counting.meter.whole(view), len(view))
-        count = self.cache.counted(counting.message)
+        count = self.cache.reusing_counts(counting.message)
         return Size(sum(map(count, view)), len(view))
 
     def put_in_force(
@@ -278,7 +278,7 @@ class AgentStep:
         if on_event is not None:
             on_event(event, data)
 
-    async def redacted(self, error: Exception) -> str:
+    async def redact_error(self, error: Exception) -> str:
         """Redact an error for the log: providers quote requests in theirs."""
         return (await self.setup.engine.redacted([str(error)]))[0]
 
@@ -348,7 +348,7 @@ class AgentStep:
             if self.setup.engine.settings.on_failure == "raise":
                 raise
             text = "the records of this history cannot be read now: %s"
-            log("records_unreadable", text, await self.redacted(error))
+            log("records_unreadable", text, await self.redact_error(error))
             return self, sent
         return view.step, apply_changes(view.messages, self.messages, sent)
 
@@ -445,7 +445,7 @@ class AgentStep:
                 self.cache.stored_head_id = self.held.head_id
         except ArchiveError as error:
             text = "the archive could not be brought to this state; the next step tries again: %s"
-            log("head_unknown", text, await self.redacted(error))
+            log("head_unknown", text, await self.redact_error(error))
         return self
 
     async def _copy_to_own_thread(self, archive: Archive | None) -> AgentStep:

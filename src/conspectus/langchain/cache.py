@@ -63,10 +63,10 @@ class SessionCache:
                 return sizes.blocks
         return any(type(message.content) is list for message in messages)
 
-    def counted(self, count: MessageCount) -> MessageCount:
+    def reusing_counts(self, count: MessageCount) -> MessageCount:
         """Return a way to count that need not count the messages in view again."""
         sizes = self._sizes.get("view")
-        return count if sizes is None else sizes.counted(0, count)
+        return count if sizes is None else sizes.reusing_counts(0, count)
 
     def view(self, head_id: str, messages: Sequence[BaseMessage]) -> tuple[int, CachedView | None]:
         """Return the view kept for a head, and the number of messages that it is for."""

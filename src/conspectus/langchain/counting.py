@@ -91,14 +91,14 @@ class Counting:
             return 1.0
         if sizes.length < 2 or len(newest.providers) != 1:
             return 1.0
-        counted = sizes.upto(report.place + 1)
+        counted = sizes.tokens_up_to(report.place + 1)
         if counted <= 0:
             return 1.0
         return min(MOST_SCALE, max(1.0, (report.total or 0) / counted))
 
     def size_reported_after(self, sizes: HistorySizes, since: int) -> int:
         """Return the size that the first answer after a compaction reported; 0 without one."""
-        answers = sizes.since(since) if since else ()
+        answers = sizes.answers_since(since) if since else ()
         first = next((answer for answer in answers if answer.total is not None), None)
         if first is None or not self._trusts(first.provider):
             return 0

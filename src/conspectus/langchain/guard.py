@@ -234,7 +234,7 @@ class GuardedCall:
             largest = sizes.overhead + refusals.learned
             learned = {**sizes.learned, sizes.model: largest}
             sizes = replace(sizes, learned=learned)
-        refused: list[str] = sorted(self.setup.refused.learned(self._request.model))
+        refused: list[str] = sorted(self.setup.refused.features_of(self._request.model))
         if refused:
             by_model = {**sizes.refused, sizes.model: refused}
             sizes = replace(sizes, refused=by_model)
@@ -317,7 +317,7 @@ class GuardedCall:
         if not meter.counts_lists:
             return math.ceil(meter.messages(messages) * self._ratio)
         request = self._request.override(messages=cast("list[AnyMessage]", [*messages]))
-        request = self.setup.refused.left_out(request, compacted=self._step.held)
+        request = self.setup.refused.without_refused(request, compacted=self._step.held)
         prompt = request.system_message
         sent = request.messages if prompt is None else [prompt, *request.messages]
         return max(0, meter.whole(sent) - self._prompt_tokens)
@@ -419,7 +419,7 @@ class GuardedCall:
         size = refused.total_tokens
         overhead = self._request_sizes.overhead
         refusals = refusals.after_refusal(size, overhead, error)
-        answer = await self._step.redacted(error)
+        answer = await self._step.redact_error(error)
         if refusals.tries <= TRIES:
             log("request_rescued", "the request was too long (%s): compacted, sent again", answer)
             window = self._window_with(refusals.budget)
@@ -485,7 +485,7 @@ class GuardedCall:
             if for_one_request is None:
                 raise
             text = "this one request is made to fit without the archive: %s"
-            log("request_bridged", text, await step.redacted(error))
+            log("request_bridged", text, await step.redact_error(error))
         if outgoing.tokens <= window.budget:
             return outgoing, None
         history = for_one_request

@@ -77,7 +77,7 @@ class HistorySizes(NamedTuple):
         length = self.length
         history += messages[length:]  # two lists of one length are compared without a copy
         if len(history) != len(messages) or not are_equal(history, messages):
-            counts = [self.counted(column, count) for column, count in enumerate(counts)]
+            counts = [self.reusing_counts(column, count) for column, count in enumerate(counts)]
             return HistorySizes([], [[0] for _ in counts], []).extended(messages, counts)
         is_rebuilt = length and (
             history[0] is not messages[0] or history[length - 1] is not messages[length - 1]
@@ -101,7 +101,7 @@ class HistorySizes(NamedTuple):
             history, self.sums, self.answers, newest, len(history), length, size, blocks
         )
 
-    def counted(self, column: int, count: MessageCount) -> MessageCount:
+    def reusing_counts(self, column: int, count: MessageCount) -> MessageCount:
         """Return a way to count an edited history without counting the same objects again."""
         sums = pairwise(self.sums[column])
         pairs = zip(self.messages[: self.length], sums, strict=False)
@@ -114,25 +114,25 @@ class HistorySizes(NamedTuple):
 
         return tokens_of
 
-    def upto(self, index: int, column: int = 0) -> int:
+    def tokens_up_to(self, index: int, column: int = 0) -> int:
         """Return the tokens of the first `index` messages."""
         return self.sums[column][index]
 
     def total(self, column: int = 0) -> int:
         return self.sums[column][self.length]
 
-    def since(self, index: int) -> Sequence[ReportedAnswer]:
+    def answers_since(self, index: int) -> Sequence[ReportedAnswer]:
         """Return the answers from an index of the history onwards."""
         return self.answers[bisect_left(self.answers, index, key=attrgetter("place")) :]
 
     def reports(self, since: int, column: int) -> list[UsageReport]:
         """Return the first and the last usable report from the index `since` onwards."""
         large_enough = bisect_left(self.sums[column], LEAST_GROWTH)
-        answers = self.since(max(since, large_enough))
+        answers = self.answers_since(max(since, large_enough))
         first = next((answer for answer in answers if answer.input), None)
         last = next((answer for answer in reversed(answers) if answer.input), None)
         return [
-            UsageReport(self.upto(answer.place, column), answer.input or 0, answer.thinks)
+            UsageReport(self.tokens_up_to(answer.place, column), answer.input or 0, answer.thinks)
             for answer in (first, last)
             if answer is not None
         ]

@@ -34,10 +34,10 @@ from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.agent_step import AgentStep
 from conspectus.langchain.foreign_changes import with_message_objects
 from conspectus.langchain.recall import (
+    add_recalled_for_turn,
+    recall_for_turn,
     recall_tool,
-    recalled_for_turn,
     tool_to_compact,
-    with_recalled_for_turn,
 )
 from conspectus.langchain.sending import Handler, send
 from conspectus.langchain.settings import (
@@ -276,7 +276,7 @@ class SummarizationMiddleware(
             if update and "messages" in update:
                 _removal, *messages = update["messages"]
                 step = replace(step, messages=messages)
-            additions |= await recalled_for_turn(step)
+            additions |= await recall_for_turn(step)
         return {**(update or {}), **additions} if additions else update
 
     def compact(
@@ -351,7 +351,7 @@ class SummarizationMiddleware(
         if step.preserve and step.held.head_id:
             step, messages = await step.view_with_changes(messages)
         if self.recall == "auto":
-            messages = await with_recalled_for_turn(step, messages)
+            messages = await add_recalled_for_turn(step, messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", messages))
         return step, request

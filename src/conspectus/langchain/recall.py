@@ -54,7 +54,7 @@ At = Annotated[int, ABOUT["at"]]
 Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
-async def recalled_for_turn(step: AgentStep) -> Update:
+async def recall_for_turn(step: AgentStep) -> Update:
     """Choose the originals that a turn is shown again; return them as an update of the state."""
     recalled = Recalled.read(step.state)
     question = step.newest_user_message
@@ -65,7 +65,7 @@ async def recalled_for_turn(step: AgentStep) -> Update:
     result: RecallResult | None = None
     try:
         chosen = recalled if recalled is not None and recalled.turn == turn else None
-        if chosen is not None and await _within_reach(chosen, step):
+        if chosen is not None and await _is_within_reach(chosen, step):
             return {}
         if step.archive is not None:
             chain = (await step.view()).chain
@@ -81,7 +81,7 @@ async def recalled_for_turn(step: AgentStep) -> Update:
                 ),
             )
     except ArchiveError as error:  # it is tried again at the next step
-        reason = await step.redacted(error)
+        reason = await step.redact_error(error)
         log("recall_failed", "nothing could be recalled for this turn: %s", reason)
         return {}
     if result is None:
@@ -90,7 +90,7 @@ async def recalled_for_turn(step: AgentStep) -> Update:
     return Recalled(turn=turn, text=recalled_text(result.text), keys=keys).as_update()
 
 
-async def with_recalled_for_turn(
+async def add_recalled_for_turn(
     step: AgentStep, messages: Sequence[BaseMessage]
 ) -> Sequence[BaseMessage]:
     """Put the originals recalled for the turn into the messages of a request."""
@@ -98,17 +98,17 @@ async def with_recalled_for_turn(
     if recalled is None or not recalled.text or recalled.turn != step.turn:
         return messages
     try:
-        is_within = await _within_reach(recalled, step)
+        is_within = await _is_within_reach(recalled, step)
     except ArchiveError as error:
         text = "what was recalled cannot be checked, and is not shown: %s"
-        log("recall_unchecked", text, await step.redacted(error))
+        log("recall_unchecked", text, await step.redact_error(error))
         is_within = False
     if not is_within:
         return messages
     return with_recalled(messages, recalled_message(recalled.text, recalled.turn))
 
 
-async def _within_reach(recalled: Recalled, step: AgentStep) -> bool:
+async def _is_within_reach(recalled: Recalled, step: AgentStep) -> bool:
     """Return whether all chosen originals are still of this branch; an edit may have left it."""
     return not recalled.keys or (await step.view()).keys.issuperset(recalled.keys)
 

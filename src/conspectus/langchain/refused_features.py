@@ -46,23 +46,25 @@ class RefusedFeatures:
         self._learned = BoundedCache[str, frozenset[RefusedFeature]](MODELS)
         self._has_learned = False
 
-    def learned(self, model: object) -> frozenset[RefusedFeature]:
+    def features_of(self, model: object) -> frozenset[RefusedFeature]:
         """Return the features that a model refuses in each request."""
         return self._learned.get(model_name(model)) or frozenset()
 
     def remember(self, model: object, refused: Iterable[str]) -> None:
         """Remember features that a model refuses: it has answered without them."""
         lasting = frozenset(feature for feature in LASTING if feature in refused)
-        learned = self.learned(model)
+        learned = self.features_of(model)
         if not lasting <= learned:
             self._learned.put(model_name(model), learned | lasting)
             self._has_learned = True
 
-    def left_out(self, request: ModelRequest[Any], *, compacted: HeadState) -> ModelRequest[Any]:
+    def without_refused(
+        self, request: ModelRequest[Any], *, compacted: HeadState
+    ) -> ModelRequest[Any]:
         """Return a request without what its model is known to refuse."""
         if not (compacted.head_id or self._setting == "on" or self._has_learned):
             return request
-        learned = self.learned(request.model)
+        learned = self.features_of(request.model)
         if "roles" in learned or self._joins(request.model, compacted):
             request = without_feature(request, "roles")
         return without_feature(request, "system") if "system" in learned else request
@@ -74,7 +76,9 @@ class RefusedFeatures:
         by_name = joins_by_setting(self._setting, named(model))
         return compacted.may_need_joining if by_name is None else by_name
 
-    def refused_in(self, request: ModelRequest[Any], error: Exception) -> RefusedFeature | None:
+    def find_refused_feature(
+        self, request: ModelRequest[Any], error: Exception
+    ) -> RefusedFeature | None:
         """Return the feature of a request that an error refuses; None for any other error."""
         feature: RefusedFeature | None = "thoughts" if refuses_thoughts(error) else None
         if feature is None and self._setting != "off":

@@ -36,13 +36,13 @@ async def send(
     If the model refuses a feature of the request, the request is sent again without it.
     `RefusedFeatures` remembers those that a model refuses in every request.
     """
-    refused_before = step.setup.refused
+    refused_features = step.setup.refused
     messages = await _without_stale_parts(step, messages, request.model)
     if step.held.head_id:
         messages = without_summary_name(messages)
     if messages is not request.messages:
         request = request.override(messages=cast("list[AnyMessage]", [*messages]))
-    request = refused_before.left_out(request, compacted=step.held)
+    request = refused_features.without_refused(request, compacted=step.held)
     if step.setup.engine.cached:
         handler = _remembering(step, handler)
     refused: set[RefusedFeature] = set()
@@ -51,13 +51,13 @@ async def send(
             response = await handler(request)
             break
         except Exception as error:
-            feature = refused_before.refused_in(request, error)
+            feature = refused_features.find_refused_feature(request, error)
             if feature is None or feature in refused:
                 raise
             log(f"{feature}_refused", SENT_AGAIN[feature])
         request = without_feature(request, feature)
         refused.add(feature)
-    refused_before.remember(request.model, refused)
+    refused_features.remember(request.model, refused)
     return response
 
 

@@ -54,7 +54,7 @@ class CompactionState(AgentState[Any]):
     _conspectus_requested_compaction: NotRequired[Private]
 
 
-def added(state: Messages | None, writes: Sequence[Messages]) -> Messages:
+def add_writes(state: Messages | None, writes: Sequence[Messages]) -> Messages:
     """Add messages write by write. Messages without ids get the same ids each time."""
     messages: Messages = state or []
     for write in writes:
@@ -83,7 +83,7 @@ class PreservedState(AgentState[Any]):
     """
 
     messages: Required[
-        Annotated[list[AnyMessage], DeltaChannel(added, snapshot_frequency=SNAPSHOT)]
+        Annotated[list[AnyMessage], DeltaChannel(add_writes, snapshot_frequency=SNAPSHOT)]
     ]
 
 

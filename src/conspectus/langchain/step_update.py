@@ -98,7 +98,7 @@ async def plan_step(step: AgentStep, requested: RequestedCompaction | None = Non
         # Nothing was changed. If the request does not fit, `ContextGuard` compacts it alone.
         if step.setup.engine.settings.on_failure == "raise":
             raise
-        reason = await step.redacted(error)
+        reason = await step.redact_error(error)
         log("history_kept", "the history was kept as it was: %s", reason)
     if requested_in_state is None:
         return ended
@@ -285,7 +285,7 @@ class MeasuredStep:
             return None
         counting = self.step.setup.counting
         if counting.by_list and counting.meter is not None:
-            answer = next(iter(self.sizes.since(self.reports_from)), None)
+            answer = next(iter(self.sizes.answers_since(self.reports_from)), None)
             if answer is not None and self.reports_from:
                 counted = counting.meter.whole(self.view[: answer.place + 1])
                 reached = replace(reached, tokens=min(reached.tokens, counted))

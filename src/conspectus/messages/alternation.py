@@ -5,7 +5,7 @@ the assistant alternate, beginning with the user. Calls of tools and their resul
 a compacted history the summary has the user's role, and the user's task often follows it at once.
 Here the two become one message: the text of the summary, an empty line, the task.
 
-A caller may send that message back. `taken_apart` recognises it by its record, and divides it into
+A caller may send that message back. `take_apart` recognises it by its record, and divides it into
 the messages that it was made of.
 """
 
@@ -361,7 +361,7 @@ def _described_fields(source: Source) -> dict[str, Any]:
     return {"data": described, "form": form, "id": message.given_id}
 
 
-def taken_apart(source: Source, record: Record) -> list[Source] | None:
+def take_apart(source: Source, record: Record) -> list[Source] | None:
     """Divide a message that begins with the summary of a record into the messages it was made of.
 
     Return None if it begins with another text, or has nothing after the summary.
@@ -371,7 +371,7 @@ def taken_apart(source: Source, record: Record) -> list[Source] | None:
     if remaining is None:
         return None
     summary = summary_message(text, record.id, as_dict=not is_message(source))
-    return [summary, *_divided(source, remaining, record.joined)]
+    return [summary, *_divide(source, remaining, record.joined)]
 
 
 def is_joined_into(message: Any, joined: Any) -> bool:
@@ -412,7 +412,7 @@ def _text_of(block: Any) -> Any:
     return block.get("text") if isinstance(block, Mapping) else block
 
 
-def _divided(
+def _divide(
     source: Source, content: str | list[Any], described: Sequence[Mapping[str, Any]]
 ) -> Iterator[Source]:
     """Divide what follows the summary, as a record describes it.

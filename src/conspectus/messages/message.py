@@ -176,7 +176,7 @@ class Message:
     def encoded(self) -> Encoded:
         """The original as JSON data, without its id. The archive stores the id separately."""
         lost: list[type] = []  # types of parts that are only described
-        data = self.remembered.data or tagged(fields_of(self.source), lost)
+        data = self.remembered.data or to_json_data(fields_of(self.source), lost)
         if is_message(self.source):
             body = {key: part for key, part in data.items() if key != "id"}
             return Encoded("langchain", {"type": self.source.type, "data": body}, not lost)
@@ -200,7 +200,7 @@ class Message:
 
     def _derive_stem_and_weight(self) -> None:
         """Derive the stem and the weight in a cache."""
-        data = self.remembered.data or tagged(fields_of(self.source), [])
+        data = self.remembered.data or to_json_data(fields_of(self.source), [])
         if self.given_id is not None and data.get("id") != self.given_id:
             data = {**data, "id": self.given_id}  # a UUID, or a number, comes back as a text
         text = ("langchain" if is_message(self.source) else "dict") + _SORTED.encode(data)
@@ -229,7 +229,7 @@ def as_text(value: Any) -> str:
     try:
         return _WRITER.encode(value)
     except (TypeError, ValueError, RecursionError):  # other keys, long numbers, endless nesting
-        return json.dumps(tagged(value, []), ensure_ascii=False)
+        return json.dumps(to_json_data(value, []), ensure_ascii=False)
 
 
 def assign_keys(
@@ -331,7 +331,7 @@ def fields_of(message: Any) -> Any:
     return {**vars(message), **extra} if extra else vars(message)
 
 
-def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
+def to_json_data(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
     """Copy a value as JSON data; tag or describe what JSON cannot express.
 
     The copy shares the texts, so it takes little room. `inside` has the id() of the parts around
@@ -355,20 +355,22 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
         return f"[{left_out}]"
     inside = (*inside, id(value))
     if isinstance(value, (list, tuple)):
-        parts = [part if type(part) in _LEAVES else tagged(part, lost, inside) for part in value]
+        parts = [
+            part if type(part) in _LEAVES else to_json_data(part, lost, inside) for part in value
+        ]
         return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
     if value_type is dict or isinstance(value, Mapping):
         if TAG not in value and _KEYS.issuperset(map(type, value)):
             return {
-                key: part if type(part) in _LEAVES else tagged(part, lost, inside)
+                key: part if type(part) in _LEAVES else to_json_data(part, lost, inside)
                 for key, part in value.items()
             }
-        pairs = [[tagged(part, lost, inside) for part in pair] for pair in value.items()]
+        pairs = [[to_json_data(part, lost, inside) for part in pair] for pair in value.items()]
         return {TAG: "pairs", "value": pairs}
     lost.append(value_type)
     if callable(getattr(value, "model_dump", None)):
         with suppress(Exception):  # as of a class
-            return tagged(value.model_dump(), lost, inside)
+            return to_json_data(value.model_dump(), lost, inside)
     return f"[an object of {value_type.__module__}.{value_type.__qualname__}]"
 
 
@@ -432,7 +434,7 @@ def sendable(text: str) -> str:
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
     """Read the text of an `Encoded`; raise `MessageError` if it is no message."""
     try:
-        data = json.loads(text, object_hook=_untagged)
+        data = json.loads(text, object_hook=_from_json_data)
         if form == "langchain":
             from langchain_core.messages import messages_from_dict
 
@@ -450,6 +452,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _untagged(value: dict[str, Any]) -> Any:
+def _from_json_data(value: dict[str, Any]) -> Any:
     reader = _READERS.get(value.get(TAG, ""))
     return reader(value["value"]) if reader else value

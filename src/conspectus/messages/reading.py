@@ -41,7 +41,7 @@ from conspectus.messages.message import (
     as_text,
     assign_keys,
     fields_of,
-    tagged,
+    to_json_data,
     without_objects,
 )
 
@@ -153,7 +153,7 @@ def read_message(message: Source, index: int = 0) -> Message:
         return Message(message, *remembered)
     try:
         content = fields_of(message)
-        data = tagged(content, [])
+        data = to_json_data(content, [])
         is_json = is_unchanged(data, content)
         if not is_json:
             as_dicts = without_objects(message)

@@ -59,7 +59,7 @@ def summarize_messages(call: SummarizationCall) -> SummarizationResult:
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
     """
-    return run(_summarized(call, ensure_config()))
+    return run(_carry_out_call(call, ensure_config()))
 
 
 @function_takes(SummarizationCall)
@@ -68,10 +68,10 @@ async def asummarize_messages(call: SummarizationCall) -> SummarizationResult:
 
     A model that is not a `Runnable` is called in a thread.
     """
-    return await arun(_summarized(call, ensure_config()))
+    return await arun(_carry_out_call(call, ensure_config()))
 
 
-async def _summarized(
+async def _carry_out_call(
     call: SummarizationCall, config: RunnableConfig, *, in_state: bool = False
 ) -> SummarizationResult:
     """Summarise if it is due; with `in_state`, messages that show the summary get ids."""
@@ -140,12 +140,12 @@ class SummarizationNode(Attributes, RunnableCallable):
         self._is_built = True
 
     def _summarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return run(self._updated(state, config))
+        return run(self._update_of_state(state, config))
 
     async def _asummarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return await arun(self._updated(state, config))
+        return await arun(self._update_of_state(state, config))
 
-    async def _updated(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+    async def _update_of_state(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         values = _values_of(state)
         messages = values.get(self.input_messages_key)
         if messages is None:
@@ -160,7 +160,7 @@ class SummarizationNode(Attributes, RunnableCallable):
         settings = {name: vars(self)[name] for name in SHARED}
         call = SummarizationCall(messages, running_summary=context.get(RUNNING), **settings)
         replaces = self.input_messages_key == self.output_messages_key
-        result = await _summarized(call, config, in_state=replaces)
+        result = await _carry_out_call(call, config, in_state=replaces)
         if result.running_summary is None:
             return {self.output_messages_key: result.messages}
         removal = [RemoveMessage(REMOVE_ALL_MESSAGES)] if replaces else []

@@ -64,7 +64,7 @@ FEWEST = 10
 because LangMem's limits and its users' summaries are small."""
 
 
-def filled(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
+def fill_template(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
     """Fill a template; raise `InputError` if it has other slots."""
     try:
         # The template is filled without being run, because a run would appear in traces, even if
@@ -132,7 +132,9 @@ class PromptedSummarizer(CallableSummarizer):
             slots: dict[str, Any] = {"messages": piece}
             if summary:
                 slots["existing_summary"] = summary
-            prompt = with_length(filled(self._templates[bool(summary)], slots), request.limit)
+            prompt = with_length(
+                fill_template(self._templates[bool(summary)], slots), request.limit
+            )
             most = longest_answer if piece is pieces[-1] else None
             summary = await caller.ask(prompt, check, most=most)
         return summary

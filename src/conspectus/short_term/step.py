@@ -38,7 +38,7 @@ from conspectus.messages.alternation import (
 from conspectus.messages.framing import summary_body
 from conspectus.messages.users import newest_user_message
 from conspectus.observe import log
-from conspectus.short_term.prompts import PromptedSummarizer, filled
+from conspectus.short_term.prompts import PromptedSummarizer, fill_template
 from conspectus.short_term.running_summary import (
     RunningSummary,
     SummarizationResult,
@@ -80,7 +80,7 @@ class Invocation:
     ) -> list[BaseMessage]:
         """Put system message, summary and remaining messages together, as `final_prompt` does."""
         slots = {"system_message": list(system), "summary": summary, "messages": list(remaining)}
-        return filled(self.call.final_prompt, slots)
+        return fill_template(self.call.final_prompt, slots)
 
     def _size_of(self, summary: str) -> int:
         return self.meter.messages(self._in_template(summary))

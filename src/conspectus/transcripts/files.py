@@ -84,7 +84,7 @@ def read_history(source: str | Path) -> HistoryFile:
     """
     path = None if str(source) == "-" else Path(source)
     name = "standard input" if path is None else str(path)
-    parsed = _parsed(_text(path, name), name)
+    parsed = _parse_records(_text(path, name), name)
     try:
         return _history(parsed, path)
     except MessageError as error:
@@ -153,12 +153,12 @@ def _text(path: Path | None, name: str) -> str:
     return text
 
 
-def _parsed(text: str, name: str) -> Parsed:
+def _parse_records(text: str, name: str) -> Parsed:
     """Read the records of a text: one JSON value, or lines, up to half of them damaged."""
     try:
         whole = json.loads(text)
     except json.JSONDecodeError as error:
-        return _parsed_lines(text, name, error)
+        return _parse_lines(text, name, error)
     except (RecursionError, ValueError) as error:  # errors of Python: endless nesting or digits
         raise InputError(f"{name} cannot be read as JSON: {error}; {EXPECTED}") from error
     if isinstance(whole, list):
@@ -170,7 +170,7 @@ def _parsed(text: str, name: str) -> Parsed:
     raise InputError(f"{name} holds no messages; {EXPECTED}")
 
 
-def _parsed_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
+def _parse_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
     """Read the records of lines. `error` says why the whole text is no JSON."""
     # Not `splitlines`: a string may have Unicode's line separators.
     filled_lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
