@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.core.records import Chain
+from conspectus.engine.clips import clip_item_again, is_outdated_clip
 from conspectus.engine.folding import fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.truncated import RecentStems, shares_recent_messages, stems_of
-from conspectus.engine.view import View, clip_item_again, is_outdated_clip, view_of
+from conspectus.engine.view import View
+from conspectus.engine.viewing import view_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.alternation import is_labelled_joined

@@ -20,12 +20,14 @@ from conspectus.core.plan_types import Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.planner import BELOW, STUCK, PastSizes, PlanOptions, divide_size, make_plan
 from conspectus.core.policy import keep_tokens
 from conspectus.core.records import Chain, Draft
+from conspectus.engine.clips import clip_item
 from conspectus.engine.engine import Engine
 from conspectus.engine.history import PREPARE_FROM
 from conspectus.engine.history_store import PREPARATION_FAILED, SUMMARY_FAILED
 from conspectus.engine.measuring import share_out_count
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.view import View, ViewItem, clip_item, messages_to_send, remaining_items
+from conspectus.engine.view import View, ViewItem
+from conspectus.engine.viewing import messages_to_send, remaining_items
 from conspectus.errors import ArchiveOvertaken
 
 ID_MARGIN = 16

@@ -11,7 +11,8 @@ from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import evicted_since_model
 from conspectus.engine.summary_notes import shorten_draft
 from conspectus.engine.truncated import RECENT
-from conspectus.engine.view import View, describe_users_after_summary, view_after
+from conspectus.engine.view import View
+from conspectus.engine.viewing import describe_users_after_summary, view_after
 from conspectus.errors import SummaryError
 from conspectus.observe import price_of
 

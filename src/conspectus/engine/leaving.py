@@ -13,16 +13,11 @@ from conspectus.core.plan_types import Compact
 from conspectus.core.policy import EMBEDDED, SLACK
 from conspectus.core.records import Chain, notes_number_of
 from conspectus.core.summary_room import MeasuredSizes, SummaryRoom, narrowed
+from conspectus.engine.clips import clip_item
 from conspectus.engine.decision import Decision
 from conspectus.engine.engine import Engine
-from conspectus.engine.view import (
-    View,
-    ViewItem,
-    clip_item,
-    messages_to_send,
-    provisional_summary_message,
-    remaining_items,
-)
+from conspectus.engine.view import View, ViewItem
+from conspectus.engine.viewing import messages_to_send, provisional_summary_message, remaining_items
 from conspectus.errors import RedactionError
 from conspectus.messages import Message
 from conspectus.messages.framing import summary_body

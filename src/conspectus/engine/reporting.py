@@ -17,7 +17,8 @@ from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import correct_sizes
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.result import CompactionResult, Failure, Outcome, StatedRule
-from conspectus.engine.view import View, view_of
+from conspectus.engine.view import View
+from conspectus.engine.viewing import view_of
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError
 from conspectus.messages import Source, read_messages
 from conspectus.observe import emit, log

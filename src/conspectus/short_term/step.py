@@ -24,7 +24,8 @@ from conspectus.engine.entry import carry_out_decision
 from conspectus.engine.history import HistoryContext, StateHoldsRecords
 from conspectus.engine.measuring import share_out_count
 from conspectus.engine.settings import Settings
-from conspectus.engine.view import View, view_of
+from conspectus.engine.view import View
+from conspectus.engine.viewing import view_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.messages.alternation import (
