@@ -76,7 +76,7 @@ class Account:
     ) -> None:
         self._recording = recording
         self._sizes = sizes
-        self._bill_builder = bill_builder  # None without a price
+        self._bill_builder = bill_builder  # None if no price is known
         self._seconds = 0.0  # seconds since the session began
         self._position = -1
 

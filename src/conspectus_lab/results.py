@@ -35,7 +35,7 @@ class Compaction:
     """One compaction."""
 
     step: int  # the number of its model call, from 1
-    cause: str  # in words
+    cause: str  # the cause in words
     before: int  # tokens of the messages
     after: int
     left: tuple[Original, ...]  # the messages that left the view, in order

@@ -26,8 +26,8 @@ from conspectus.core.ladder import (
 )
 from conspectus.core.plan_types import FORCED, Cause, Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.policy import (
+    Clause,
     Policy,
-    TriggerClause,
     first_kept_by,
 )
 from conspectus.core.summary_room import (
@@ -181,7 +181,7 @@ def make_plan(
     return _name_reserved(plan, window)
 
 
-def _cause_of(fired: TriggerClause | None, *, forced: bool) -> Cause:
+def _cause_of(fired: Clause | None, *, forced: bool) -> Cause:
     """Return why a history is compacted."""
     if forced:
         return FORCED
@@ -237,7 +237,7 @@ def _has_hardly_grown_since(before: int | None, tokens: int) -> bool:
     return before is not None and not has_grown(tokens, before)
 
 
-def _least_gain(tokens: int, fired: TriggerClause | None, floor: int) -> int:
+def _least_gain(tokens: int, fired: Clause | None, floor: int) -> int:
     """Return the tokens that a compaction must free if only a trigger asks for it."""
     gain = math.ceil(tokens / GAIN_DIVISOR)
     if gain < floor:  # a small history need not free anything
@@ -248,7 +248,7 @@ def _least_gain(tokens: int, fired: TriggerClause | None, floor: int) -> int:
 
 
 def _trigger_tokens(
-    ladder: Ladder, fired: TriggerClause | None, limit: int | None, scale: float
+    ladder: Ladder, fired: Clause | None, limit: int | None, scale: float
 ) -> int | None:
     """Return the size at which a compaction is due; None if only messages are counted."""
     if fired is None:

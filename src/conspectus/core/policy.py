@@ -119,7 +119,7 @@ def _is_number(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerClause:
+class Clause:
     """Sizes that must all be reached. A size that is None does not count."""
 
     tokens: int | None = None  # size of the history, in tokens
@@ -152,7 +152,7 @@ class TriggerClause:
         return " and ".join(parts)
 
 
-def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, ...]:
+def parse_trigger(value: object, name: str = "trigger") -> tuple[Clause, ...]:
     """Parse LangChain's forms of a trigger into clauses, any of which is enough.
 
     Example:
@@ -167,11 +167,11 @@ def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, 
     return tuple(_clause(alternative, name) for alternative in alternatives)
 
 
-def _clause(value: object, name: str) -> TriggerClause:
-    if isinstance(value, TriggerClause):
+def _clause(value: object, name: str) -> Clause:
+    if isinstance(value, Clause):
         return value
     if isinstance(value, tuple):
-        return TriggerClause(**dict[str, Any]([check_size(value, name)]))
+        return Clause(**dict[str, Any]([check_size(value, name)]))
     if not isinstance(value, Mapping):
         raise WrongType(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
     if set(value) == {"type", "value"}:
@@ -183,7 +183,7 @@ def _clause(value: object, name: str) -> TriggerClause:
     sizes: dict[str, Any] = {}
     for unit, size in value.items():
         _, sizes[unit] = _checked(unit, size, name, f"Unsupported {name} metric: {unit!r}")
-    return TriggerClause(**sizes)
+    return Clause(**sizes)
 
 
 def first_kept_by(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
@@ -212,7 +212,7 @@ def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
 class Policy:
     """When to compact, how much to keep, how large a summary may be."""
 
-    trigger: tuple[TriggerClause, ...] = ()  # clauses, any of which asks for a compaction
+    trigger: tuple[Clause, ...] = ()  # clauses, any of which asks for a compaction
     # how much of the newest history stays in view, as one `ContextSize`
     keep: ContextSize = ("messages", 20)
     # the most tokens of a summary's text; a longer text is cut. None asks for a third of the
@@ -255,7 +255,7 @@ class Policy:
                 "tokens. Lower them."
             )
 
-    def _keeps_more_than(self, clause: TriggerClause, window: int | None) -> bool:
+    def _keeps_more_than(self, clause: Clause, window: int | None) -> bool:
         """Tell whether the kept messages alone meet a clause, so that it is met again at once."""
         tokens = keep_tokens(self.keep, window)
         if tokens is not None:
@@ -263,7 +263,7 @@ class Policy:
             return clause.messages is None and threshold is not None and tokens >= threshold
         unit, amount = self.keep
         threshold = getattr(clause, unit)
-        asks_nothing_else = clause == TriggerClause(**{unit: threshold})
+        asks_nothing_else = clause == Clause(**{unit: threshold})
         return asks_nothing_else and threshold is not None and amount >= threshold
 
     def smallest_token_trigger(self, limit: int | None) -> int | None:
@@ -286,9 +286,7 @@ class Policy:
         thresholds = (clause.threshold(limit) for clause in long_enough)
         return min((tokens for tokens in thresholds if tokens is not None), default=None)
 
-    def fired(
-        self, size: Size, limit: int | None, last: Size | None = None
-    ) -> TriggerClause | None:
+    def fired(self, size: Size, limit: int | None, last: Size | None = None) -> Clause | None:
         """Return the first clause that asks for a compaction now.
 
         `last` is the size that the latest compaction reached, or at which it failed. If that size

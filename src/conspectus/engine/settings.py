@@ -24,11 +24,11 @@ from conspectus.core.policy import (
     HOUR,
     TIMEOUT,
     AnyStale,
+    Clause,
     ContextSize,
     OnFailure,
     Policy,
     StaleResults,
-    TriggerClause,
     check_size,
     parse_trigger,
 )
@@ -83,7 +83,7 @@ SummaryTokens = Annotated[int, Ge(SMALLEST_SUMMARY), Le(MOST_TOKENS)]
 RecallTokens = Annotated[int, Ge(LEAST_RECALL), Le(MOST_TOKENS)]
 Seconds = Annotated[float, Gt(0), Le(HOUR), Unit("seconds")]
 
-TriggerForm = ContextSize | TriggerClause | Mapping[str, Any]
+TriggerForm = ContextSize | Clause | Mapping[str, Any]
 AnyTrigger = TriggerForm | Sequence[TriggerForm] | None
 AnySummarizer: TypeAlias = Union[
     "Summarizer", "BaseChatModel", "Runnable[Any, Any]", Callable[[list[Any]], Any], str

@@ -16,7 +16,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
 from conspectus.core.plan_types import Compact, Plan, Stuck
 from conspectus.core.planner import TOO_LARGE, oldest_first
-from conspectus.core.policy import SLACK, Policy, TriggerClause
+from conspectus.core.policy import SLACK, Clause, Policy
 from conspectus.core.records import Chain, Record
 from conspectus.engine.decision import SUMMARY_FLOOR, Decision, measured_plan
 from conspectus.engine.engine import CallerFormat, Engine
@@ -101,7 +101,7 @@ class Invocation:
         templates = (call.initial_summary_prompt, call.existing_summary_prompt)
         longest = max(self.limit, self.threshold)
         summarizer = PromptedSummarizer(call.model, templates, longest, self.meter.message)
-        policy = Policy(trigger=(TriggerClause(tokens=max(1, self.threshold)),))
+        policy = Policy(trigger=(Clause(tokens=max(1, self.threshold)),))
         settings = Settings(
             summarizer=summarizer,
             archive=archive,
