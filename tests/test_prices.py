@@ -48,7 +48,7 @@ def test_a_callers_price_comes_first(monkeypatch):
     assert price_of(cost) == pytest.approx(0.25)
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert price_of(cost + cost) is None
-    with pytest.raises(PolicyError, match="prices stand by model"):
+    with pytest.raises(PolicyError, match="prices are given by model"):
         set_prices([])  # type: ignore[arg-type]
 
 

@@ -221,8 +221,8 @@ class Archive:
         if missing:
             raise NotFoundError(
                 f"The archive no longer holds {', '.join(missing[:5])} ({len(missing):,} in all): "
-                "expired, forgotten, or never put under this tenant, thread and session; go on "
-                "without, or look in a backup."
+                "expired, forgotten, or never put under this tenant, thread and session; continue "
+                "without them, or look in a backup."
             )
         return [read_original(key, stored[key]) for key in keys]
 
@@ -313,7 +313,7 @@ class Archive:
         ):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
-                "force; call again to go on from it"
+                "force; call again to continue from it"
             )
         stored = self.backend.read(scope, "records", [record.id]).get(record.id)
         # Two workers may commit the same record, each with its own bill.
@@ -583,5 +583,5 @@ class Archive:
 
 
 def _scope_of_remarks(place: Scope | str) -> Scope:
-    """Return where remarks are kept: in a history, or beside those of a tenant."""
+    """Return where remarks are kept: in a history, or among those of a tenant."""
     return Scope(place, "", "remarks") if isinstance(place, str) else place

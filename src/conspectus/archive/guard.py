@@ -152,7 +152,7 @@ _ADVICE = (
     ("no attribute 'hashes'", "a scope is no text; give Scope(tenant, thread)"),
 )  # fmt: skip
 """Advice by a pattern in what is known of an error: its module, the SQLSTATE in brackets, the names
-of its class and of the bases of that, and its text. `{}` stands for the first line of the text."""
+of its class and of the bases of that, and its text. `{}` becomes the first line of the text."""
 
 
 def explained(error: BaseException, what: str = "The archive failed") -> ArchiveError:

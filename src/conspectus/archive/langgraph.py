@@ -160,7 +160,7 @@ class LangGraphStore(KeyValueStore):
         return count
 
     def close(self) -> None:
-        """Drop the indexes; the store stays open, as it is the caller's."""
+        """Drop the indexes. The store belongs to the caller, and stays open."""
         self.forget_indexes()
 
     def _all_below(self, namespace: Namespace) -> list[Any]:

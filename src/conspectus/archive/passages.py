@@ -180,7 +180,7 @@ def _joined_alternately(parts: list[str], replaced: list[str]) -> str:
 def _may_have_long_word(text: str) -> bool:
     """Return False if no word is longer than `MAX_WORD`; it looks at a few positions only.
 
-    A longer word stands at one of these positions, and half of it lies on one side of that.
+    A longer word is at one of these positions, and half of it is on one side of that position.
     """
     half = MAX_WORD // 2
     last_of_half = len(text) - half
@@ -276,7 +276,7 @@ def _act_of(message: Message) -> str:
 
 
 def _call_links(parts: Sequence[Span]) -> list[str]:
-    """Return the ids of calls, each behind the number of the first passage that shows it."""
+    """Return the ids of calls, each after the number of the first passage that shows it."""
     first_passages: dict[str, int] = {}
     for number, part in enumerate(parts):
         first_passages.setdefault(part.call_id, number)

@@ -128,7 +128,7 @@ class PostgresTables(Tables):
 
 
 def check_driver() -> None:
-    """Refuse to go on without the driver of PostgreSQL.
+    """Raise an error if the driver of PostgreSQL is missing.
 
     Raises:
         ArchiveError: it is not installed; names the extra to install.

@@ -137,7 +137,7 @@ class SqliteTables(Tables):
 
     @contextmanager
     def _exclusive(self, writes: bool) -> Iterator[None]:
-        """Keep out other writers; in memory, all others, as they share the connection."""
+        """Keep out other writers. In memory, keep out everybody: all share the connection."""
         if self._path is not None and not writes:
             yield
             return
@@ -306,9 +306,9 @@ class _Connection(sqlite3.Connection):
 def _private_file(path: Path) -> Identity | None:
     """Make sure that a file is there; return its identity, None if it can only be read.
 
-    A new file is private, as its journal files are: SQLite gives them the mode of the database. No
-    folder is made but the default one, as that would hide a mistyped path. A file that has content
-    is not opened here: closing it would take this process's locks on it away from SQLite.
+    A new file is private, and so are its journal files: SQLite gives them the mode of the database.
+    Only the default folder is made, because others would hide a mistyped path. A file with content
+    is not opened here: closing it would release this process's locks of SQLite.
 
     Raises:
         ArchiveError: there is no such file, and none can be made.

@@ -140,8 +140,8 @@ class DatabaseFiles:
     def _content_change(self, state: FilesState, after_commit: bool) -> str:
         if not state.database_size:
             return "was cut to nothing while it was open"
-        # An empty log is sound: it was brought to the database, and nothing was written since. Who
-        # writes behind a log that was cut leaves a hole at its beginning.
+        # An empty log is valid: it was copied to the database, and nothing was written since. If
+        # it was cut, a writer that continues it leaves a hole at its beginning.
         if self._log_identity is not None and state.log_size and not self._log_begins():
             return f"has a file {self._log.name} that was cut or written over while it was open"
         last = self._last_state

@@ -75,7 +75,7 @@ def _bill(leaving: Leaving, draft: Draft) -> dict[str, Any]:
 
 
 def _record(leaving: Leaving, draft: Draft) -> Record:
-    """Make the record. The size of the view after it is still missing, as that view has its id."""
+    """Make the record, without the size of the view after it: that view has the record's id."""
     view = leaving.view
     evicted = evicted_since_model(view.head)
     return Record.make(

@@ -10,8 +10,8 @@ Users paste summaries and clips, and agents repeat them. So there are rules:
 2. A LangChain message is a summary if it is labelled as one. A dict has no label: of dicts only one
    is a summary, the first in the user's role before any answer of the agent. All others are
    messages, so that a pasted summary brings no abandoned branch back (`_record_index_by_place`).
-3. The first of several equal clips stands for the original, unless a summary before it covers that
-   original (`_known_clips`).
+3. The first of several equal clips takes the place of the original, unless a summary before it
+   covers that original (`_known_clips`).
 4. A message after a summary that repeats the words of a covered one is another message, with a key
    of its own (`_with_counted_keys`).
 """
@@ -66,7 +66,7 @@ class _Matched(NamedTuple):
 
     chain: Chain
     entries: list[Message]
-    keys: list[str]  # of the original that each message is, or stands for
+    keys: list[str]  # of each message, or of the original whose clip it is
     clients_own: frozenset[str] = frozenset()
 
 
@@ -228,7 +228,7 @@ def _known_clips(
 ) -> dict[int, KnownClip]:
     """Map messages that are clips of the chain to their originals.
 
-    Equal messages may have clips with the same text. The first such clip stands for the first
+    Equal messages may have clips with the same text. The first such clip belongs to the first
     original that is no earlier message, and that no summary before the clip covers.
     """
     originals = _originals_by_clip(chain)
@@ -272,7 +272,7 @@ def _originals_by_clip(chain: Chain) -> dict[str, list[str]]:
 
 
 def _is_taken(original: str, taken: Collection[str], covered: Collection[str]) -> bool:
-    """Tell whether a clip cannot stand for an original, because that is here or has left."""
+    """Tell whether a clip cannot belong to an original, because that is here or has left."""
     return original in taken or original in covered
 
 

@@ -392,8 +392,8 @@ def _what_is_below(leaving: Leaving) -> str:
         return ""
     archived = leaving.view.history.store.keeps_originals
     last = f"[{leaving.messages[-1].cite}], " if archived else ""
-    stands = "is below, although it" if len(names) == 1 else "are below, although they"
-    return f"{' and '.join(names)} {stands} came before {last}the last message noted above"
+    are_below = "is below, although it" if len(names) == 1 else "are below, although they"
+    return f"{' and '.join(names)} {are_below} came before {last}the last message noted above"
 
 
 def _kept_words_of_user(leaving: Leaving) -> Message | None:

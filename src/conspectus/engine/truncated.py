@@ -1,9 +1,9 @@
 """Recognise a truncated history: one of which the client no longer sends the beginning.
 
 Many clients send only their newest messages: the last twenty, or as many as fit some tokens.
-Records cover the messages that are missing, and continue to stand for them. Some clients keep the
-first messages, such as the task. Some insert a message of their own after these: a summary, or a
-note that messages were left out.
+Records cover the messages that are missing, and their summary still replaces them. Some clients
+keep the first messages, such as the task. Some insert a message of their own after these: a
+summary, or a note that messages were left out.
 
 Such a history is recognised by its overlap: a run of messages that a record has left in view. If a
 client has changed or deleted other messages, the history fits no record.

@@ -122,7 +122,7 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
 
 
 def _good_end(text: str, start: int, stop: int) -> int:
-    """Return the position behind the last line, sentence or word in a range, or its end."""
+    """Return the position after the last line, sentence or word in a range, or its end."""
     for mark in ENDS:
         position = text.rfind(mark, start, stop)
         if position >= 0:

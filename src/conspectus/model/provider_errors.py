@@ -201,7 +201,7 @@ def _failure(
 class _ErrorFacts(NamedTuple):
     """What an error says, in small letters."""
 
-    status: int | None  # None for errors without one, and for 2xx, as a stream may begin well
+    status: int | None  # None for errors without one, and for 2xx: a stream may fail later
     names: str  # of its classes, with its codes, without underscores
     words: str  # its message, its class names and its codes, with spaces for underscores
 

@@ -49,7 +49,7 @@ def input_limit_named(model: str, limits: Mapping[str, int]) -> int | None:
 def input_limit_in_profile(model: str, provider: str = "") -> int | None:
     """Return the input limit in LangChain's profile of a model, in tokens; None without one.
 
-    The provider may stand in front of the name, as in `openai:gpt-4o` or `openai/gpt-4o`.
+    The provider may come before the name, as in `openai:gpt-4o` or `openai/gpt-4o`.
     """
     prefix, _, suffix = model.replace("/", ":", 1).partition(":")
     if not provider and prefix in PROVIDERS:

@@ -84,7 +84,7 @@ def listening() -> bool:
 
 
 async def heard_by(listeners: Sequence[Listener], work: Awaitable[T]) -> T:
-    """Do work whose events these listeners hear too, beside those of the process."""
+    """Do work whose events these listeners hear, too, and not only those of the process."""
     token = _context.set((*_context.get(), *listeners))
     try:
         result = await work
@@ -98,7 +98,7 @@ async def heard_by(listeners: Sequence[Listener], work: Awaitable[T]) -> T:
 
 
 def _reset(variable: ContextVar[Any], token: Token[Any]) -> None:
-    """Reset a variable, unless a framework goes on with a coroutine in another context."""
+    """Reset a variable, unless a framework has continued a coroutine in another context."""
     with contextlib.suppress(ValueError):
         variable.reset(token)
 

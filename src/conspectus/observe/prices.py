@@ -92,7 +92,7 @@ def _checked(prices: object) -> Mapping[str, Price]:
     """Return prices by model, or raise a `PolicyError` with what is wrong."""
     if not isinstance(prices, Mapping) or not all(isinstance(p, Price) for p in prices.values()):
         raise PolicyError(
-            f'prices stand by model, as in {{"gpt-5-mini": Price(0.25, 2.0)}}, not {prices!r}'
+            f'prices are given by model, as in {{"gpt-5-mini": Price(0.25, 2.0)}}, not {prices!r}'
         )
     return prices
 
