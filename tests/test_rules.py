@@ -11,6 +11,7 @@ from conspectus.rules import find_rules
 from conspectus.rules.detection import MOST_RULES, READ_CHARACTERS
 
 EXAMPLES = tomllib.loads((Path(__file__).parent / "rule_examples.toml").read_text("utf-8"))
+TERSE = tomllib.loads((Path(__file__).parent / "rule_examples_terse.toml").read_text("utf-8"))
 
 
 def found(text: str) -> list[str]:
@@ -22,6 +23,19 @@ def test_sentences_that_bind_are_found(language: str) -> None:
     missed = [text for text in EXAMPLES[language]["binds"] if not find_rules(text)]
 
     assert missed == []
+
+
+def test_terse_sentences_that_bind_are_found() -> None:
+    sentences = [text for texts in TERSE.values() for text in texts]
+    missed = [text for text in sentences if not find_rules(text)]
+
+    assert len(missed) <= len(sentences) // 20, missed
+
+
+def test_the_full_stop_of_a_title_ends_no_sentence() -> None:
+    text = "Do not contact Mr. Olsen directly."
+
+    assert found(text) == [text]
 
 
 def test_few_other_sentences_are_taken_for_rules() -> None:

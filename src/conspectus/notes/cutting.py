@@ -162,14 +162,22 @@ def cut_around(text: str, kept: Sequence[str], room: float) -> str:
     between = [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
     size_kept = sum(end - start for start, end in spans)
     marks = (len(GAP) + 2) * len(between)
-    limit = common_limit(map(len, between), room - size_kept - marks)
+    limits = _limits_between(between, room - size_kept - marks)
     pieces: list[str] = []
     for number, part in enumerate(between):
-        pieces.append(_between(part, limit))
+        pieces.append(_between(part, limits[number]))
         if number < len(spans):
             start, end = spans[number]
             pieces.append(text[start:end])
     return "".join(pieces).strip()
+
+
+def _limits_between(parts: Sequence[str], room: float) -> list[float]:
+    """Share a room among the parts of a text: its beginning and its end come first."""
+    head = min(len(parts[0]), room * HEAD_SHARE)
+    tail = min(len(parts[-1]), room - head)
+    inner = common_limit(map(len, parts[1:-1]), room - head - tail)
+    return [head, *([inner] * (len(parts) - 2)), tail]
 
 
 def _spans_that_fit(text: str, kept: Sequence[str], room: float) -> list[tuple[int, int]]:

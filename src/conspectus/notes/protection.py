@@ -70,7 +70,7 @@ SHORTENING_ORDER: Mapping[Protection, Turns] = {
     Protection.TELLING: Turns(cut=1, cut_short=3, leave_out=4),
     Protection.RULE: Turns(cut=0, cut_short=0, leave_out=7),
     Protection.NEWEST: Turns(cut=0, cut_short=0, cut_last=6),
-    Protection.TASK: Turns(cut=1, cut_short=3, cut_to_rules=6, cut_last=6),
+    Protection.TASK: Turns(cut=5, cut_short=6, cut_to_rules=6, cut_last=6),
 }
 """The turn in which each step of a message is taken, by its protection. Lower turns come first.
 

@@ -7,19 +7,23 @@ lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
 from conspectus.notes.data import Line
-from conspectus.notes.protection import LAST_LEVELS, ShorteningStep, shortening_steps
+from conspectus.notes.protection import LAST_LEVELS, SHORT, ShorteningStep, shortening_steps
 from conspectus.notes.weights import steps_by_weight
 
 USERS_SHARE = 0.5
 """The share of the room that the user's words may take if other lines need the remaining room."""
 
-MOST_OF_RULES = 0.85
+MOST_OF_RULES = 0.95
 """The most of the room that rules take from other lines."""
+
+TASK_SHARE = 0.6
+"""The most of the room that the first message takes before other words of the user get some; less
+what their rules need."""
 
 AIMED_SHARE = 0.96
 """The share of its room that a text is to fill if something is cut."""
@@ -124,15 +128,40 @@ def allowances(lines: Sequence[Line], characters: float) -> list[float]:
     size_of_words = sum(line.size for line in words.values())
     size_others = sum(line.size for _, line in others)
     size_of_rules = sum(_least_size(line) for line in words.values())
-    least = max(characters * USERS_SHARE, min(size_of_rules, characters * MOST_OF_RULES))
+    size_that_stays = size_of_rules + _size_of_ends(words) if size_of_rules else 0.0
+    least = max(characters * USERS_SHARE, min(size_that_stays, characters * MOST_OF_RULES))
     users_room = min(size_of_words, max(least, characters - size_others))
     free = characters - users_room - size_others
     if free < 0:
         free = _give_way(allowed, steps_by_weight(others), free)
     free = users_room + free - size_of_words
     if free < 0:
+        free += _cap_task(allowed, words, characters * TASK_SHARE - size_of_rules)
+    if free < 0:
         _give_way(allowed, shortening_steps(words), free)
     return allowed
+
+
+def _size_of_ends(words: Mapping[int, Line]) -> float:
+    """Return the characters that the first and the newest message take at least, with no rules."""
+    said = [line for line in words.values() if line.kind == "said"]
+    ends = {id(line): line for line in (*said[:1], *said[-1:]) if not line.rules}
+    return float(sum(min(line.size, LAST_LEVELS[0]) for line in ends.values()))
+
+
+def _cap_task(allowed: list[float], words: Mapping[int, Line], room: float) -> float:
+    """Cut the first message of the user to the room that it may take before others get some.
+
+    Returns:
+        The characters that this frees.
+    """
+    for position, line in words.items():
+        if line.kind == "said":
+            most = max(room + _least_size(line), _least_size(line), float(SHORT))
+            freed = max(0.0, allowed[position] - most)
+            allowed[position] -= freed
+            return freed
+    return 0.0
 
 
 def _least_size(line: Line) -> float:
@@ -150,6 +179,8 @@ def _give_way(allowed: list[float], steps: Sequence[ShorteningStep], free: float
     for step in steps:
         if free >= 0:
             break
+        if step.characters >= allowed[step.position]:
+            continue
         free += allowed[step.position] - step.characters
         allowed[step.position] = step.characters
         taken.append(step)

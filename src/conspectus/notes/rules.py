@@ -13,14 +13,10 @@ from conspectus.rules.sentences import sentence_ends
 FEW_MESSAGES = 4
 """A name tells what a message is about if at most so many messages of the user have it."""
 
-_NAME = re.compile(
-    r"[^\W\d_]*[\d_][\w.-]*\w"  # with a digit or a line in it
-    r"|\w+(?:[-./@:]\w+)+"  # of parts, such as a path
-    r"|(?<=[\w,;:] )[A-ZÀ-ÞΑ-ΩА-Я]\w{2,}"  # with a capital within a sentence
-    r"|[A-Za-z]{2,}(?=[^\x00-\u024f])|(?<=[^\x00-\u024f])[A-Za-z]{2,}"  # between other letters
-    r"|[「『“‘«]([^」』”’»]{2,20})[」』”’»]"  # in quotation marks
-)
-"""What names a thing, in any language."""
+_TOKEN = re.compile(r"[「『“‘«][^」』”’»\n]{2,20}[」』”’»]|[\w./@:-]+")
+"""A word, a path, or what stands in quotation marks."""
+
+_IN_OTHER_LETTERS = re.compile(r"[A-Za-z]{2,}")
 
 
 def in_order(text: str, rules: Iterable[str]) -> tuple[str, ...]:
@@ -84,7 +80,25 @@ def _names_of_line(line: Line) -> frozenset[str]:
 
 
 def _names(text: str) -> frozenset[str]:
-    return frozenset((match[1] or match[0]).casefold() for match in _NAME.finditer(text))
+    """Return what names things in a text, in any language."""
+    names = set[str]()
+    begins = True  # a capital says nothing there
+    for match in _TOKEN.finditer(text):
+        token = match[0].strip("./@:-")
+        if _is_name(token, begins):
+            names.add(token.casefold())
+        elif not token.isascii():
+            names.update(word.casefold() for word in _IN_OTHER_LETTERS.findall(token))
+        behind = text[match.end() : match.end() + 1]
+        begins = match[0][-1] in ".:" or behind in ".!?。！？\n"
+    return frozenset(names)
+
+
+def _is_name(token: str, begins: bool) -> bool:
+    """Tell whether a word names a thing by its signs, by its digits or by a capital."""
+    if token.isalpha():
+        return not begins and len(token) > 2 and token[0].isupper()
+    return len(token) > 1 and not token.isdecimal()
 
 
 def _sentences(text: str) -> list[str]:

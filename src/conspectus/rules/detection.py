@@ -16,6 +16,7 @@ from itertools import islice
 from conspectus._bounded_cache import BoundedCache
 from conspectus.rules.sentences import ITEM, sentence_ends
 from conspectus.rules.vocabulary import (
+    PlainSentence,
     Vocabulary,
     plain_form,
     points_of,
@@ -164,8 +165,9 @@ def _judged(text: str, start: int, vocabularies: list[Vocabulary]) -> _Sentence:
     is_question = bool(_QUESTION.search(plain))
     has_digit = any(map(str.isdigit, judged))
     best = 0
+    parts = PlainSentence(judged)
     for vocabulary in vocabularies:
-        found = points_of(judged, vocabulary)
+        found = points_of(parts, vocabulary)
         best = max(best, found.points + (has_digit and found.wants_number))
     heads_list = plain.rstrip("*_ ").endswith((":", "：")) and best >= BINDING_POINTS - 1
     return _Sentence(

@@ -21,6 +21,9 @@ _SENTENCE_END = re.compile(
 _LINE_END = re.compile(r"\n\s*")
 ITEM = re.compile(r"(?:[-*•+–—#|>]|\d{1,3}[.)]|[^\W\d_][.)])\s")
 _LETTER = re.compile(r"(?:^|[\s(.])[^\W\d_]$")  # before the full stop of "z. B." and "J. S. Bach"
+_TITLE = re.compile(
+    r"(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Dra|Sr|Sra|Srta|Prof|St|Mme|Mlle|Hr|Fr|Nr|No|Art|Abs|bzw|vgl|ca|etc|vs)$"
+)  # before the full stop of "Mr. Olsen"
 _NUMBER = re.compile(r"(?:^|\n)[^\S\n]*\d{1,3}$")  # before the full stop of an item
 
 
@@ -48,6 +51,6 @@ def _is_full_stop(text: str, position: int, end: int) -> bool:
     """Tell a full stop from that of an abbreviation, of an item, or of a number that was cut."""
     preceding = text[max(0, position - NEARBY) : position]
     next_char = text[end : end + NEARBY].lstrip()[:1]
-    if _LETTER.search(preceding) or _NUMBER.search(preceding) or next_char.islower():
+    if any(mark.search(preceding) for mark in (_LETTER, _NUMBER, _TITLE)) or next_char.islower():
         return False
     return end < len(text) or not preceding[-1:].isdigit()

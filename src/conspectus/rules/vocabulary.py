@@ -7,12 +7,29 @@ import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-POINTS = {"asked": 5, "strong": 3, "medium": 2, "scope": 1, "weak": 1, "neutral": 0, "against": -3}
+POINTS = {
+    "asked": 5,
+    "strong": 3,
+    "medium": 2,
+    "scope": 1,
+    "weak": 1,
+    "neutral": 0,
+    "against": -3,
+}
 """What a phrase of each group counts."""
+
+OPENING_POINTS = 3
+"""What the first word of a sentence counts, if it binds there."""
+
+CONTRAST_POINTS = 2
+"""What a contrast behind a comma counts, as in "use this, not that"."""
+
+CONTRAST_WORDS = 6
+"""The most words from such a comma to the end of the sentence."""
 
 ONCE = frozenset({"scope", "weak"})
 """Groups that count once in a sentence: many such words say no more than a few."""
@@ -31,6 +48,11 @@ LONG = 2_000
 
 REMEMBERED_WORDS = 20_000
 """Words of texts that a vocabulary remembers, at most."""
+
+POLITE_WORDS = frozenset(
+    "please bitte also and und et y e en i и lütfen per s'il por proszę пожалуйста من".split()
+)
+"""Words that may stand before the first word of a sentence that counts."""
 
 LEAST_PREFIXED = 3
 """Letters from which on the first of a word may be a prefix."""
@@ -85,6 +107,29 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
+class PlainSentence:
+    """A sentence in its plain form, taken apart once for all vocabularies.
+
+    Args:
+        text: the sentence.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = plain_form(text)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """Its words."""
+        return words_of(self.text)
+
+    @cached_property
+    def words_behind_comma(self) -> list[str]:
+        """Its words behind the last comma, if they are few; empty for others."""
+        _, comma, behind = self.text.rpartition(",")
+        words = words_of(behind) if comma else []
+        return words if len(words) <= CONTRAST_WORDS else []
+
+
 class Phrase(NamedTuple):
     """A phrase behind its first word, and what group it is of."""
 
@@ -98,9 +143,19 @@ class SpacedVocabulary:
     Args:
         phrases: pairs of a phrase and its group.
         prefixes: letters that may stand before any word, as Arabic and Hebrew join "and" to it.
+        openings: phrases that bind at the beginning of a sentence.
+        contrasts: phrases that bind behind a comma near the end.
     """
 
-    def __init__(self, phrases: Iterable[tuple[str, str]], prefixes: str) -> None:
+    def __init__(
+        self,
+        phrases: Iterable[tuple[str, str]],
+        prefixes: str,
+        openings: Iterable[str],
+        contrasts: Iterable[str],
+    ) -> None:
+        self._openings = _by_first_word(openings)
+        self._contrasts = _by_first_word(contrasts)
         self._by_first: dict[str, list[Phrase]] = {}
         self._stems: dict[str, str] = {}
         self._endings: dict[str, str] = {}
@@ -119,9 +174,9 @@ class SpacedVocabulary:
         self._stem_sizes = sorted({*map(len, self._stems)}, reverse=True)
         self._ending_sizes = sorted({*map(len, self._endings)}, reverse=True)
 
-    def groups_in(self, sentence: str) -> set[tuple[str, str]]:
-        """Return the phrases of a sentence in its plain form, each with its group."""
-        words = words_of(sentence)
+    def groups_in(self, sentence: PlainSentence) -> set[tuple[str, str]]:
+        """Return the phrases of a sentence, each with its group."""
+        words = sentence.words
         found = set[tuple[str, str]]()
         behind_last = 0
         for position, word in enumerate(words):
@@ -138,6 +193,26 @@ class SpacedVocabulary:
                     break
         return found
 
+    def points_by_place(self, sentence: PlainSentence) -> int:
+        """Return what phrases count that bind at a place of the sentence only."""
+        points = 0
+        words = sentence.words
+        if words and words[0] in POLITE_WORDS:
+            words = words[1:]
+        if _begins_with_any(words, self._openings) and not self._begins_neutral(words):
+            points += OPENING_POINTS
+        if _begins_with_any(sentence.words_behind_comma, self._contrasts):
+            points += CONTRAST_POINTS
+        return points
+
+    def _begins_neutral(self, words: Sequence[str]) -> bool:
+        """Tell whether a sentence begins with a phrase that only looks as if it bound."""
+        return any(
+            not POINTS[phrase.group]
+            and _agree(phrase.following, words[1 : 1 + len(phrase.following)])
+            for phrase in self._by_first.get(words[0], ())
+        )
+
     def _remember_word(self, word: str) -> Sequence[Phrase]:
         """Look up the phrases that may begin with a word, the longest first."""
         phrases = self._look_up(word)
@@ -150,7 +225,9 @@ class SpacedVocabulary:
         if word in self._by_first:
             return self._by_first[word]
         if word.startswith(self._prefixes) and len(word) > LEAST_PREFIXED:
-            return self._look_up(word[1:])
+            word = word[1:]
+        if word in self._by_first:
+            return self._by_first[word]
         for size in self._stem_sizes:
             if word[:size] in self._stems:
                 return [Phrase((), self._stems[word[:size]])]
@@ -175,9 +252,13 @@ class UnspacedVocabulary:
         for candidates in self._by_first.values():
             candidates.sort(key=lambda candidate: -len(candidate[0]))
 
-    def groups_in(self, sentence: str) -> set[tuple[str, str]]:
-        """Return the phrases of a sentence in its plain form, each with its group."""
-        text = _SPACES.sub("", sentence)
+    def points_by_place(self, sentence: PlainSentence) -> int:
+        """Return 0: these languages have no phrases that bind at a place of the sentence only."""
+        return 0
+
+    def groups_in(self, sentence: PlainSentence) -> set[tuple[str, str]]:
+        """Return the phrases of a sentence, each with its group."""
+        text = _SPACES.sub("", sentence.text)
         found = set[tuple[str, str]]()
         position = 0
         while position < len(text):
@@ -209,7 +290,12 @@ def _languages() -> _Languages:
         if table.get("unspaced"):
             vocabularies[language] = UnspacedVocabulary(phrases)
         else:
-            vocabularies[language] = SpacedVocabulary(phrases, table.get("prefixes", ""))
+            vocabularies[language] = SpacedVocabulary(
+                phrases,
+                table.get("prefixes", ""),
+                table.get("opening", ()),
+                table.get("contrast", ()),
+            )
         for word in plain_form(table.get("common", "")).split():
             by_common_word.setdefault(word, []).append(language)
     return _Languages(vocabularies, by_common_word)
@@ -231,13 +317,33 @@ def _pattern_words(phrase: str) -> list[str]:
     return [word.replace("\ue000", "*") for word in words_of(starred)]
 
 
-def _agree(pattern: tuple[str, ...], words: list[str]) -> bool:
-    if len(pattern) != len(words):
+def _by_first_word(phrases: Iterable[str]) -> dict[str, list[list[str]]]:
+    """Return the words of phrases by their first word; `*` stands for any."""
+    by_first: dict[str, list[list[str]]] = {}
+    for phrase in phrases:
+        words = _pattern_words(phrase)
+        by_first.setdefault(words[0], []).append(words[1:])
+    return by_first
+
+
+def _begins_with_any(words: Sequence[str], phrases: Mapping[str, list[list[str]]]) -> bool:
+    if not words:
         return False
-    for expected, word in zip(pattern, words, strict=True):
-        if expected != word and not (expected[-1] == "*" and word.startswith(expected[:-1])):
-            return False
-    return True
+    candidates = (*phrases.get(words[0], ()), *phrases.get("*", ()))
+    return any(_agree(following, words[1 : 1 + len(following)]) for following in candidates)
+
+
+def _agree(pattern: Sequence[str], words: Sequence[str]) -> bool:
+    """Tell whether words are those of a pattern; a star stands for any letters at that end."""
+    return len(pattern) == len(words) and all(map(_agrees, pattern, words))
+
+
+def _agrees(expected: str, word: str) -> bool:
+    if expected.endswith("*"):
+        return word.startswith(expected[:-1])
+    if expected.startswith("*"):
+        return word.endswith(expected[1:])
+    return expected == word
 
 
 def vocabularies_for(text: str) -> list[Vocabulary]:
@@ -262,9 +368,10 @@ def vocabularies_for(text: str) -> list[Vocabulary]:
     return [known.vocabularies[name] for name in names]
 
 
-def points_of(sentence: str, vocabulary: Vocabulary) -> Found:
-    """Return what the phrases of a sentence in its plain form count together."""
+def points_of(sentence: PlainSentence, vocabulary: Vocabulary) -> Found:
+    """Return what the phrases of a sentence count together."""
     groups = [group for _, group in vocabulary.groups_in(sentence)]
     points = sum(POINTS[group] for group in groups if group not in ONCE)
     points += sum(POINTS[group] for group in ONCE if group in groups)
+    points += vocabulary.points_by_place(sentence)
     return Found(points, "medium" in groups)
