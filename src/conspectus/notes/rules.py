@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from conspectus.notes.data import Line
 from conspectus.rules.sentences import sentence_ends
@@ -52,31 +51,44 @@ def add_later_statements(before: Sequence[Line], lines: Sequence[Line]) -> None:
         lines: the new lines, whose rules are added to.
     """
     said = [line for line in (*before, *lines) if line.kind == "said" and not line.is_tally]
-    messages = Counter(name for line in said for name in _names_of_line(line))
-    matters = {name for line in before for name in _matters(line, messages)}
+    texts = [line.text.casefold() for line in said]
+    few = _TellingNames(texts)
+    matters = {name for line in before for name in few.among(line.rules)}
     for line in lines:
-        if line.kind == "said" and not matters.isdisjoint(_names_of_line(line)):
+        if line.kind == "said" and matters:
             about = [
-                sentence
-                for sentence in _sentences(line.text)
-                if not matters.isdisjoint(_names(sentence))
+                sentence for sentence in _sentences(line.text) if _holds_any(sentence, matters)
             ]
             line.rules = in_order(line.text, [*line.rules, *about])
-        matters |= _matters(line, messages)
+        matters |= few.among(line.rules)
 
 
-def _matters(line: Line, messages: Counter[str]) -> set[str]:
-    """Return the names by which later messages can be about the rules of a line."""
-    names = {name for rule in line.rules for name in _names(rule)}
-    return {name for name in names if messages[name] <= FEW_MESSAGES}
+def _holds_any(text: str, names: Iterable[str]) -> bool:
+    plain = text.casefold()
+    return any(name in plain for name in names)
 
 
-def _names_of_line(line: Line) -> frozenset[str]:
-    names: frozenset[str] | None = line.derived.get("names")
-    if names is None:
-        names = _names(line.text)
-        line.derived["names"] = names
-    return names
+class _TellingNames:
+    """Names that tell what a message is about, as few messages have them.
+
+    Args:
+        texts: all messages of the user, in small letters.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._tells: dict[str, bool] = {}
+
+    def among(self, rules: Iterable[str]) -> set[str]:
+        """Return such names in rules."""
+        names = {name for rule in rules for name in _names(rule)}
+        return {name for name in names if self._is_telling(name)}
+
+    def _is_telling(self, name: str) -> bool:
+        if name not in self._tells:
+            holders = (text for text in self._texts if name in text)
+            self._tells[name] = sum(1 for _ in islice(holders, FEW_MESSAGES + 1)) <= FEW_MESSAGES
+        return self._tells[name]
 
 
 def _names(text: str) -> frozenset[str]:
