@@ -40,7 +40,7 @@ def rows(quick: bool) -> Iterator[Row]:
     yield _speed()
     counters = families()
     held = [kind for name, kind in ALL.items() if is_held_back(name)]
-    for name, kinds in (("held", held), ("unseen", [*UNSEEN.values()])):
+    for name, kinds in (("held", held), ("unseen", UNSEEN)):
         yield from _kinds(counters, name, kinds[:: 4 if quick else 1])
     yield from _prose_and_transcripts(counters)
 

@@ -1,6 +1,7 @@
-"""Kinds of text that were written without a look at the fit: the estimate is only ever checked here.
+"""Kinds of text that were written without a look at the fit, or at what the weights get wrong.
 
-Whoever changes the weights must not look at these texts for what to change. Most kinds are templates:
+One half of them only ever checks the estimate: whoever changes the weights must not look at these
+for what to change. The other half belongs to the fit (`FOR_CORRECTION`). Most kinds are templates:
 each line (or each block between lines of `%%`) is one part of a text, in which a field such as
 `«n5»` stands for something random. Languages are lists of words, scripts are ranges of letters.
 """
