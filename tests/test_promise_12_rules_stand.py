@@ -121,6 +121,21 @@ def test_a_later_statement_stands_behind_the_rule_that_it_changes():
     assert in_view.find(later) > in_view.find(first)
 
 
+def test_what_only_names_what_a_rule_names_draws_no_further_sentences():
+    said = {4: "Always send the figures of Quexley to Ottoline."}
+    for n in range(5, 60):
+        said[n] = (
+            f"Tell me of Town{n} and of Town{n + 1}, as of Quexley."
+            if n == 5
+            else (f"What do you know about Town{n} and Town{n + 1}, which lie by the sea?")
+        )
+    result = play(chat(120, said), 2_000)
+
+    lines = result.record.notes["lines"]
+    bound = [line["ids"][0] for line in lines if line.get("rules")]
+    assert bound == ["u4", "u5"]
+
+
 def test_a_system_message_in_the_middle_stands():
     messages = chat(60, {})
     order = {"role": "system", "content": "Be polite.\nThe shop closes at six.", "id": "s1"}

@@ -14,7 +14,7 @@ from conspectus.core.policy import EMBEDDED, check_whole_number, names_embedded
 from conspectus.engine.settings import AnyArchive, AnyRules, AnySummarizer, Pin, Settings
 from conspectus.errors import PolicyError
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
-from conspectus.notes.extraction import RuleFinder
+from conspectus.notes.rules import RuleFinder
 from conspectus.rules import statements_in
 from conspectus.tokens import TokenCounter, TokenMeter
 

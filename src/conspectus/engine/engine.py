@@ -20,7 +20,7 @@ from conspectus.messages import summary_message, summary_text
 from conspectus.messages.alternation import joins_by_setting
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import Summarizer, SummarizerTraits
-from conspectus.notes.extraction import RuleFinder
+from conspectus.notes.rules import RuleFinder
 from conspectus.notes.tools import ToolTable
 from conspectus.observe import Listener, listeners_of, log
 from conspectus.redaction import Redaction

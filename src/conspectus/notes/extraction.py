@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conspectus.messages import Message
@@ -19,7 +19,7 @@ from conspectus.notes.cutting import BREAK, GAP, cut, one_line, without_encoded
 from conspectus.notes.data import Answer, Line, Notes
 from conspectus.notes.json_fields import read_json, value_text
 from conspectus.notes.outcomes import outcome_of
-from conspectus.notes.rules import add_later_statements, in_order, lines_of
+from conspectus.notes.rules import RuleFinder, add_later_statements, in_order, lines_of
 from conspectus.notes.skills import Skills
 from conspectus.notes.todo import todo_items
 from conspectus.notes.tools import PATHS, Tool, ToolTable
@@ -37,9 +37,6 @@ HOST = "host"
 
 RULES_OF_FILE = 16
 """The most rules that are taken over from one file."""
-
-RuleFinder = Callable[[str], Sequence[str]]
-"""Returns the statements of a text that bind, word for word."""
 
 _TEXT_FILE = re.compile(r"[\w.-]{1,80}\.(?:md|mdc|txt|rst|adoc)\b", re.IGNORECASE)
 """The name of a file of text."""
@@ -87,7 +84,7 @@ def extract_notes(
         if line.kind == "said":
             quoted = [rule for rule, cited in answer.binding if cited == line.ids[0]]
             line.rules = in_order(line.text, [*line.rules, *quoted])
-    add_later_statements(before.lines, lines)
+    add_later_statements(before.lines, lines, find_rules)
     findings = [Line("found", ids, one_line(text)) for text, ids in answer.found]
     return Notes(
         (*lines, *findings),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, pairwise
 
 from conspectus.notes.data import Line
 from conspectus.rules.sentences import sentence_ends
+
+RuleFinder = Callable[[str], Sequence[str]]
+"""Returns the statements of a text that bind, word for word."""
 
 FEW_MESSAGES = 4
 """A name tells what a message is about if at most so many messages of the user have it."""
@@ -40,7 +43,9 @@ def lines_of(text: str) -> list[str]:
     return [line for line in map(str.strip, text.splitlines()) if line]
 
 
-def add_later_statements(before: Sequence[Line], lines: Sequence[Line]) -> None:
+def add_later_statements(
+    before: Sequence[Line], lines: Sequence[Line], find_rules: RuleFinder
+) -> None:
     """Add sentences that name what an earlier rule names to the rules of their lines.
 
     So a rule never stands without what the user has said about the same matter later, such as that
@@ -49,18 +54,27 @@ def add_later_statements(before: Sequence[Line], lines: Sequence[Line]) -> None:
     Args:
         before: the lines so far.
         lines: the new lines, whose rules are added to.
+        find_rules: tells a rule from a sentence that only names what one names. Such a sentence
+            draws no further ones after it.
     """
     said = [line for line in (*before, *lines) if line.kind == "said" and not line.is_tally]
     texts = [line.text.casefold() for line in said]
     few = _TellingNames(texts)
-    matters = {name for line in before for name in few.among(line.rules)}
+    matters: set[str] = set()
+
+    def add_matters(line: Line) -> None:
+        if line.kind == "said":
+            matters.update(few.among(rule for rule in line.rules if find_rules(rule)))
+
+    for line in before:
+        add_matters(line)
     for line in lines:
         if line.kind == "said" and matters:
             about = [
                 sentence for sentence in _sentences(line.text) if _holds_any(sentence, matters)
             ]
             line.rules = in_order(line.text, [*line.rules, *about])
-        matters |= few.among(line.rules)
+        add_matters(line)
 
 
 def _holds_any(text: str, names: Iterable[str]) -> bool:
