@@ -184,7 +184,7 @@ def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path):
 def test_the_report_says_what_left_and_how_to_find_it(history):
     result = run("compact", history, *SMALL, "--thread", "my talk")
     assert result.stderr == ""
-    for part in ("compacted", "before", "after", "Summary", "Said by the user", "Originals:"):
+    for part in ("compacted", "before", "after", "Summary", "- The user: ", "Originals:"):
         assert part in result.stdout
     assert "[bold]" in result.stdout  # words of the user, not markup
     assert "Next: conspectus recall --thread 'my talk'" in result.stdout

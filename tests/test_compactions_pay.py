@@ -93,7 +93,7 @@ def test_notes_get_half_beside_what_must_stay():
             request = [message for message in view if message["role"] == "user"][-1]
             must_stay = fixed + TokenMeter().message(request)
             assert result.tokens_after <= must_stay + (8_000 - must_stay) / 2
-            assert "Said by the user" in result.summary
+            assert "- The user: " in result.summary
     assert view[0] == rules
 
 

@@ -62,7 +62,7 @@ def test_the_users_statements_survive_ten_rounds(make_summarizer):
         new_compactor(make_summarizer(), window=16_000, keep=("messages", 2)), first, 10
     )
     for fact in FACTS:
-        assert f"- {fact} [" in result.messages[0]["content"]
+        assert f"- The user: {fact} [" in result.messages[0]["content"]
 
 
 def test_a_limit_that_was_changed_stands_before_the_new_one():

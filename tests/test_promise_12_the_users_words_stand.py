@@ -111,7 +111,7 @@ def test_near_equal_lines_do_not_push_out_unique_ones(index):
 def test_without_spaces_what_is_said_once_outlasts_what_is_said_again():
     rule = "请不要删除任何生产数据库的备份文件也不要改动配置"
     user_texts = ["开始工作", rule, f"好{rule}", "报告必须用法语写作", "我们继续下一步", "结束"]
-    assert user_texts[3] in notes_on(user_texts, 130)
+    assert user_texts[3] in notes_on(user_texts, 180)
 
 
 def test_the_longest_are_cut_first_and_visibly():
@@ -135,7 +135,7 @@ def test_of_a_list_each_item_keeps_its_beginning():
 
 def test_a_few_left_out_messages_are_named_one_by_one():
     for room, reference in (
-        (1_400, r"recall m\d+(, m\d+){2,11}\)"),
+        (1_600, r"recall m\d+(, m\d+){2,11}\)"),
         (300, r"recall range m1 to m2\d\)"),
     ):
         assert re.search(reference, notes_on(["again " * 9] * 30, room))

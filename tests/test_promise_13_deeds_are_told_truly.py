@@ -337,7 +337,7 @@ def test_an_answer_to_a_tools_question_is_the_users():
     notes = notes_of(
         *call_and_result("AskUserQuestion", {"question": "Which?"}, "The blue one,\nplease.", "a1")
     )
-    assert "## Said by the user\n- AskUserQuestion: The blue one,\n  please. [" in notes
+    assert "- The user, to AskUserQuestion: The blue one,\n  please. [" in notes
     notes_on_exit_code = notes_of(
         *call_and_result("ask_user", {}, "I got:\nCommand exited with code 1\nMend it.", "a1")
     )
@@ -369,7 +369,7 @@ def test_a_long_session_counts_what_it_left_out():
             ]
             result = compactor.compact(view, thread_id="t")
             view = list(result.messages)
-        shown = result.summary.count("- What does part ")
+        shown = result.summary.count("- The user: What does part ")
         in_view = sum(message["role"] == "user" for message in view[1:])
         assert left_out(result.summary) + shown + in_view == 200
         chain = archive.chain(Scope("local", "t", "main"))
@@ -399,6 +399,79 @@ def test_a_failed_program_outlasts_successful_ones(answer):
     notes = notes_of(*messages, room=1_200)
     assert "bash(pytest tests/test_5.py) → failed: " in notes
     assert "pytest tests/test_6.py" not in notes
+
+
+def test_a_refusal_stands_under_what_it_refused():
+    notes = notes_of(
+        user("Delete the old branch.", id="u1"),
+        *call_and_result("ask_git", {"branch": "old"}, "It has two commits of its own.", "a1"),
+        assistant("It has commits that are nowhere else. Delete it?", id="a2"),
+        user("No, leave it.", id="u2"),
+    )
+    asked, refused = (notes.index(text) for text in ("Delete it?", "No, leave it."))
+    assert notes.index("Delete the old branch.") < notes.index("ask_git(old)") < asked < refused
+
+
+def test_calls_that_are_left_out_stand_where_the_first_of_them_was_made():
+    looks = [
+        m
+        for n in range(40)
+        for m in call_and_result("read_file", {"path": f"{n}"}, "x " * 90, f"{n}")
+    ]
+    messages = [user("First.", id="u1"), *looks, user("Second.", id="u2")]
+    lines = notes_of(*messages, room=300).splitlines()
+    assert [line for line in lines if "read_file(" not in line] == [
+        "## In order",
+        "- The user: First. [u1]",
+        lines[2],
+        "- The user: Second. [u2]",
+    ]
+    assert COUNTED.search(lines[2])
+
+
+@pytest.mark.parametrize(
+    ("command", "effect"),
+    [
+        ("grep -rn total src | head -5", False),
+        ("cd /app && git diff", False),
+        ("sed -n 1,40p a.py 2>/dev/null", False),
+        ("cat <<'EOF' > a.py\nrm = 1\nEOF", True),
+        ("sed -i 's/1/2/' a.py", True),
+        ("git add -A && git commit -m 'as it is'", True),
+        ("echo 'a > b'", False),
+        ("make test", None),
+    ],
+)
+def test_a_command_of_a_shell_changes_something_by_its_programs(command, effect):
+    messages = call_and_result("bash", {"command": command}, "done", "c")
+    [line] = extract_notes(read_messages(messages)).lines
+    assert line.effect is effect
+
+
+def test_of_a_table_that_is_cut_the_rows_stand_before_the_names_of_the_columns():
+    rows = [{"number": f"HAT{n}", "departure": "10:00", "seats": n} for n in range(40)]
+    notes = notes_of(*call_and_result("search_flight", {"day": 1}, json.dumps(rows), "f"), room=200)
+    assert "→ HAT0 | 10:00 | 0; HAT1 | 10:00 | 1; " in notes
+
+
+def test_of_a_record_that_is_cut_what_the_call_named_and_what_is_empty_come_last():
+    record = {"user": "mia_7", "middle_name": None, "born": "1957-10-05", "notes": "a word " * 90}
+    call = call_and_result("get_user", {"user": "mia_7"}, json.dumps(record), "g")
+    assert "get_user(mia_7) → born=1957-10-05; " in notes_of(*call, room=200)
+
+
+def test_of_a_call_like_the_last_one_what_differs_stands():
+    calls = [
+        m
+        for n, what in enumerate(("summary", "tree"))
+        for m in call_and_result(
+            "bash",
+            {"command": f"python tools/api_of_the_shop.py --owner acme {what}"},
+            "x " * 200,
+            f"{n}",
+        )
+    ]
+    assert "bash(…tree)" in notes_of(*calls, room=360)
 
 
 DEED = re.compile(r"deed-(\d+)-(well|badly)")

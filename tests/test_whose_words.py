@@ -115,7 +115,7 @@ def test_the_notes_do_not_quote_a_host_as_the_user(reminder):
     ids_in_view = [getattr(message, "id", None) for message in result.messages]
     assert "request" in ids_in_view
     assert "reminder" not in ids_in_view
-    assert "Said by the user" not in result.summary
+    assert "- The user: " not in result.summary
 
 
 def as_dicts(messages: list[BaseMessage]) -> list[dict[str, Any]]:

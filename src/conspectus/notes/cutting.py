@@ -32,6 +32,9 @@ HEAD_SHARE = 0.6
 _STOPS = ("\n", BREAK, ". ", "。", "! ", "? ", "！", "？", "; ", ", ", "、", "，", " ")
 """Where a text may be cut, the best places first."""
 
+_ITEM = re.compile(r"\s*(?:[-*•+–—·]|\d{1,3}[.)、]|[A-Za-z][.)]|[\u2460-\u24ff])\s?\S")
+"""An item of a list."""
+
 LEAST_ALPHABET = 16
 """Different characters that encoded bytes have at least. A ruled line has one."""
 
@@ -207,6 +210,32 @@ def _between(part: str, limit: float) -> str:
     return f"{before}{cut(words, limit)}{behind}"
 
 
+def common_beginning(text: str, other: str) -> int:
+    """Return the characters with which both texts begin, up to a blank; 0 if they are few.
+
+    Example:
+        >>> command = "python tools/github_api.py --owner acme "
+        >>> common_beginning(f"{command}tree", f"{command}log")
+        40
+    """
+    if text[:SHORTEST_ITEM] != other[:SHORTEST_ITEM] or text == other:
+        return 0
+    return text.rfind(" ", 0, common_length(text, other)) + 1
+
+
+def common_length(text: str, other: str) -> int:
+    """Return the number of characters with which both texts begin."""
+    common = 0
+    differing = min(len(text), len(other)) + 1
+    while differing - common > 1:  # halving is faster than a loop over characters
+        middle = (common + differing) // 2
+        if text[common:middle] == other[common:middle]:
+            common = middle
+        else:
+            differing = middle
+    return common
+
+
 def cut_lines(text: str, room: float) -> str:
     """Return a text cut as `cut` does it. Of a list the long items are cut, each at its end.
 
@@ -216,9 +245,14 @@ def cut_lines(text: str, room: float) -> str:
     """
     lines = text.split("\n")
     limit = common_limit(map(len, lines), room - len(lines))
-    if len(text) <= room or len(lines) < 3 or limit < SHORTEST_ITEM:
+    if len(text) <= room or limit < SHORTEST_ITEM or not _is_list(lines):
         return cut(text, room)
     return "\n".join(cut(line, limit, 1.0) for line in lines)
+
+
+def _is_list(lines: Sequence[str]) -> bool:
+    items = sum(_ITEM.match(line) is not None for line in lines)
+    return items > 1 and 2 * items >= sum(bool(line.strip()) for line in lines)
 
 
 def section(name: str, lines: Sequence[str]) -> list[str]:

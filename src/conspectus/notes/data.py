@@ -18,8 +18,11 @@ from conspectus.core.records import from_plain, to_plain
 Kind = Literal["said", "done", "agent", "found"]
 """What a line is about: what the user said, a call, what somebody else said, what a model found."""
 
-NAME_FIELDS = ("ids", "kind", "call", "speaker")
+NAME_FIELDS = ("ids", "kind", "call", "speaker", "same_as", "repeated")
 """Fields of a line that hold names. Nobody has said them, so no redaction changes them."""
+
+SYSTEM = "system"
+"""The speaker of system messages in the middle of a history."""
 
 CITED_IDS = 4
 """The most messages that a line cites."""
@@ -83,6 +86,9 @@ class Line:
         rules: statements in the user's words that bind. They are cut last.
         span: the positions of its first and its last message among all that have left.
         stands_for: in a tally the number of lines that it stands for; 0 in any other line.
+        same_as: the id of an earlier message that said the same, if only what differs is quoted.
+        repeated: for each argument the characters at its beginning that the call of the same tool
+            before also had.
         changes: in a tally what the calls that changed something were about.
         failures: in a tally the number of calls that failed.
         derived: what was computed from the line, for the renderer.
@@ -101,6 +107,8 @@ class Line:
     rules: tuple[str, ...] = ()
     span: tuple[int, ...] = (0, 0)
     stands_for: int = 0
+    same_as: str = ""
+    repeated: tuple[int, ...] = ()
     changes: tuple[str, ...] = ()
     failures: int = 0
     derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)

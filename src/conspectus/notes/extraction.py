@@ -15,11 +15,13 @@ from conspectus.messages import Message
 from conspectus.messages.hosts import is_host_message, standing_topics
 from conspectus.messages.message import Call, Result, fields_of
 from conspectus.messages.users import is_by_user
-from conspectus.notes.cutting import BREAK, GAP, cut, one_line, without_encoded
-from conspectus.notes.data import Answer, Line, Notes
+from conspectus.notes.cutting import BREAK, GAP, common_beginning, cut, one_line, without_encoded
+from conspectus.notes.data import SYSTEM, Answer, Line, Notes
 from conspectus.notes.json_fields import read_json, value_text
 from conspectus.notes.outcomes import outcome_of
+from conspectus.notes.repeats import SaidBefore
 from conspectus.notes.rules import RuleFinder, add_later_statements, in_order, lines_of
+from conspectus.notes.shell import COMMANDS, SHELLS, effect_of_command
 from conspectus.notes.skills import Skills
 from conspectus.notes.todo import todo_items
 from conspectus.notes.tools import PATHS, Tool, ToolTable
@@ -72,7 +74,14 @@ def extract_notes(
     user = before.user
     if user is None:
         user = _name_of_user([*leaving, *staying])
-    reader = _LineReader(tools or ToolTable(), user, skills, before.todo or (), find_rules)
+    reader = _LineReader(
+        tools or ToolTable(),
+        user,
+        skills,
+        before.todo or (),
+        SaidBefore(before.lines),
+        find_rules,
+    )
     reader.read_names(line.text for line in before.lines if line.kind == "said")
     first_position = max((line.span[-1] + 1 for line in before.lines), default=0)
     for position, message in enumerate(leaving, first_position):
@@ -111,12 +120,14 @@ class _LineReader:
         user: the name under which the user speaks.
         skills: which calls read skill files.
         todo_before: the to-do list of the notes so far.
+        said_before: what was said so far.
         find_rules: returns the statements of a text that bind.
         lines: the lines so far.
         todo: the newest to-do list; None if none was written.
         skill_files: references to the skill files that were read, by their paths.
         calls: the calls since the user spoke last, by their ids.
         earlier_calls: the newest call of each id before that.
+        last_args: the arguments of the last call of each tool.
         todo_args: the arguments of calls that wrote a to-do list, by the ids of the calls.
         named_files: names of files of text that the user has named.
     """
@@ -125,6 +136,7 @@ class _LineReader:
     user: str
     skills: Skills | None
     todo_before: Sequence[str]
+    said_before: SaidBefore
     find_rules: RuleFinder
     lines: list[Line] = field(default_factory=list)
     todo: tuple[str, ...] | None = None
@@ -132,6 +144,7 @@ class _LineReader:
     calls: dict[str, list[Line]] = field(default_factory=dict)
     earlier_calls: dict[str, Line] = field(default_factory=dict)
     todo_args: dict[str, str] = field(default_factory=dict)
+    last_args: dict[str, dict[str, str]] = field(default_factory=dict)
     named_files: set[str] = field(default_factory=set)
 
     def read_names(self, texts: Iterable[str]) -> None:
@@ -168,14 +181,16 @@ class _LineReader:
             rules = self.find_rules(words)
         elif message.role == "system" and not is_host_message(message):
             rules = lines_of(words)
-        return Line(
+        line = Line(
             "said" if is_users else "agent",
             (message.cite,),
             words,
             speaker,
-            rules=in_order(words, rules),
             span=(position, position),
         )
+        self.said_before.shorten(line)
+        line.rules = in_order(line.text, rules)
+        return line
 
     def _speaker_of(self, message: Message) -> str:
         """Name who spoke; empty for the user and the agent."""
@@ -185,7 +200,10 @@ class _LineReader:
             return message.role
         if not is_by_user(message):
             return message.name or HOST
-        return "" if message.name in (None, "", self.user) else str(message.name)
+        if message.name in (None, "", self.user):
+            return ""
+        # No name of a person looks like a system message.
+        return f'"{message.name}"' if message.name == SYSTEM else str(message.name)
 
     def _read_call(self, message: Message, call: Call, position: int, reason: str) -> None:
         tool = self.tools[call.name]
@@ -200,18 +218,28 @@ class _LineReader:
             cut(reason, LONGEST_VALUE),
             call=call.name or "call",
             args=tuple((name, cut(value, LONGEST_VALUE)) for name, value in args),
-            effect=tool.effect,
+            effect=_effect_of(call, tool, args),
             span=(position, position),
+            repeated=self._repeated_beginnings(call.name, args),
         )
         self.calls.setdefault(call.id, []).append(line)
         self.lines.append(line)
+
+    def _repeated_beginnings(self, tool: str, args: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+        """Return for each argument how much of it the last call of the tool had; empty for none."""
+        last = self.last_args.get(tool, {})
+        self.last_args[tool] = dict(args)
+        sizes = tuple(common_beginning(value, last.get(name, "")) for name, value in args)
+        return sizes if any(sizes) else ()
 
     def _read_result(
         self, message: Message, result: Result, position: int, is_marked_failed: bool
     ) -> None:
         line = self._line_for_result(result, position)
         tool = self.tools[line.call]
-        outcome = outcome_of(without_encoded(result.text))
+        outcome = outcome_of(
+            without_encoded(result.text), frozenset(value for _, value in line.args)
+        )
         if self.skills is not None and not is_marked_failed:
             self.skill_files |= self.skills.read(line.call, line.args)
         answer = result.text.strip()
@@ -281,6 +309,16 @@ class _LineReader:
         items = todo_items(args, tool.todo, self.todo or self.todo_before)
         if items is not None:
             self.todo = items
+
+
+def _effect_of(call: Call, tool: Tool, args: Sequence[tuple[str, str]]) -> bool | None:
+    """Return whether a call changes anything: by its tool, or by its command."""
+    if tool.effect is None and call.name.casefold() in SHELLS:
+        command = next(
+            (value for name, value in args if name in COMMANDS), args[-1][1] if args else ""
+        )
+        return effect_of_command(command)
+    return tool.effect
 
 
 def _arguments(call: Call, tool: Tool) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ here, except for how programs say that they ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from conspectus.notes.cutting import BREAK, one_line
@@ -64,19 +64,24 @@ class Outcome(NamedTuple):
     failed: bool
 
 
-def outcome_of(text: str) -> Outcome:
+def outcome_of(text: str, args: Collection[str] = ()) -> Outcome:
     """Take a result apart.
+
+    Args:
+        text: the result.
+        args: the values of the arguments of the call. Fields that repeat one of them, and empty
+            fields, come last.
 
     Example:
         >>> outcome_of('{"seats": 2, "status": "failed"}')
         Outcome(text='status=failed; seats=2', is_data=True, failed=True)
     """
     text = text.strip()
-    outcomes = (read(text) for read in FORMS)
+    outcomes = (read(text, args) for read in FORMS)
     return next(outcome for outcome in outcomes if outcome is not None)
 
 
-def _outcome_of_json(text: str) -> Outcome | None:
+def _outcome_of_json(text: str, args: Collection[str]) -> Outcome | None:
     """Return the outcome of a result that is an object or a list."""
     data = read_json(text)
     if isinstance(data, list) and len(data) == 1 and isinstance(data[0], Mapping):
@@ -84,12 +89,19 @@ def _outcome_of_json(text: str) -> Outcome | None:
     if not data:
         return None
     fields = data if isinstance(data, Mapping) else {}
-    endings_first = dict(sorted(fields.items(), key=lambda item: item[0] not in ENDING_FIELDS))
+    ordered = dict(sorted(fields.items(), key=lambda item: _rank(item[0], item[1], args)))
     try:
-        line = data_text(endings_first or data)
-        return Outcome(line, not _is_mostly_printed(fields, text), _says_failed(endings_first))
+        line = data_text(ordered or data)
+        return Outcome(line, not _is_mostly_printed(fields, text), _says_failed(ordered))
     except RecursionError:  # it is nested so deep that it could just be read
         return None
+
+
+def _rank(name: str, value: Any, args: Collection[str]) -> int:
+    """Return how late a field comes: how the call ended first; what says nothing new last."""
+    if value is None or value in ("", [], {}) or (isinstance(value, str) and value in args):
+        return 2
+    return 0 if name in ENDING_FIELDS else 1
 
 
 def _is_mostly_printed(fields: Mapping[str, Any], text: str) -> bool:
@@ -97,7 +109,7 @@ def _is_mostly_printed(fields: Mapping[str, Any], text: str) -> bool:
     return any("\n" in value and 2 * len(value) > len(text) for value in texts)
 
 
-def _outcome_of_output(text: str) -> Outcome:
+def _outcome_of_output(text: str, args: Collection[str]) -> Outcome:
     """Return the outcome of a result that a program printed.
 
     It may stand in a frame of tags, as shells for agents print it: short values, then the output.
@@ -139,7 +151,10 @@ def _endings_in(lines: Sequence[str]) -> dict[str, str]:
     return endings
 
 
-FORMS: tuple[Callable[[str], Outcome | None], ...] = (_outcome_of_json, _outcome_of_output)
+FORMS: tuple[Callable[[str, Collection[str]], Outcome | None], ...] = (
+    _outcome_of_json,
+    _outcome_of_output,
+)
 """The forms of results. The first one that takes a text apart counts: a form returns None for a
 text of another form, and the last one takes any text."""
 

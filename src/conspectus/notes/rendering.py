@@ -15,13 +15,14 @@ from conspectus.notes.room import Attempt, allowances, fill_room
 from conspectus.notes.tally import tally_of
 from conspectus.rules import rule_id
 
-HEADINGS: dict[Kind, str] = {
-    "said": "Said by the user",
-    "done": "Done",
-    "agent": "Said by the agent",
-    "found": "Found and decided",
-}
-"""The headings of a part, in their order."""
+IN_ORDER = "In order"
+"""The heading of what was said and done."""
+
+FOUND = "Found and decided"
+"""The heading of a model's findings."""
+
+TALLY_ORDER: tuple[Kind, ...] = ("said", "done", "agent", "found")
+"""The order of the tallies at the beginning of a part."""
 
 NOW = "# Now, before the messages below"
 """The heading of what is open."""
@@ -72,7 +73,7 @@ class NotesRenderer:
 
     Example:
         >>> NotesRenderer([Notes((Line("said", ("m2",), "Be brief."),))]).render(100, len)
-        '# Part 1\\n## Said by the user\\n- Be brief. [m2]'
+        '## In order\\n- The user: Be brief. [m2]'
     """
 
     def __init__(self, parts: Sequence[Notes]) -> None:
@@ -115,13 +116,14 @@ class NotesRenderer:
         parts = self._shown_parts(calls=calls, words=words)
         lines = [line for part in parts for line in part]
         size = float(sum(line.size for line in lines))
-        before = self._text_before(int(room * SHARE_AROUND) if lines else room, count)
-        behind = self._text_behind(int(room * SHARE_AROUND) if lines else room, count)
+        room_around = int(room * SHARE_AROUND) if lines else room
+        before = self._text_before(room_around, count)
+        behind = self._text_behind(room_around, count)
 
         def write(characters: float) -> Attempt:
             allowed = allowances(lines, characters) if characters < size else []
             rules_left_out = _name_left_out(lines, allowed) if archived else ""
-            blocks = [before, *_write_parts(parts, allowed, archived), rules_left_out, behind]
+            blocks = [before, *_write_parts(parts, allowed, rules_left_out, archived), behind]
             text = "\n".join(filter(None, blocks))
             return Attempt(text, count(text), allowed)
 
@@ -192,18 +194,21 @@ class NotesRenderer:
         ]
 
     def _text_before(self, room: int, count: Count) -> str:
-        """Return what stands before the lines: the program's rules, and a text that came along."""
+        """Return what stands before the lines: the program's rules, the goal, a text that came."""
         rules = self._program_rules()
         while rules and count("\n".join(section("Rules", rules))) > room:
             rules.pop()
-        text = _within(self.notes.text, room, count)
-        return "\n".join(filter(None, ["\n".join(section("Rules", rules)), text]))
+        blocks = [
+            "\n".join(section("Rules", rules)),
+            _within("\n".join(section("Goal", self.notes.goal)), room, count),
+            _within(self.notes.text, room, count),
+        ]
+        return "\n".join(filter(None, blocks))
 
     def _text_behind(self, room: int, count: Count) -> str:
         """Return what stands behind the lines: what is open, and a summary of the caller's."""
         notes = self.notes
         lines = [
-            *section("Goal", notes.goal),
             *section("Order", [notes.below] if notes.below else []),
             *section("Open", notes.todo or ()),
             *section("Next", notes.next),
@@ -251,20 +256,20 @@ def _name_left_out(lines: Sequence[Line], allowed: Sequence[float]) -> str:
 
 
 def _write_parts(
-    parts: Sequence[Sequence[Line]], allowed: Sequence[float], archived: bool
+    parts: Sequence[Sequence[Line]],
+    allowed: Sequence[float],
+    rules_left_out: str,
+    archived: bool,
 ) -> list[str]:
-    """Return the lines of all parts under their headings."""
-    written: list[str] = []
-    for number, part in enumerate(_group_parts(parts, allowed), 1):
-        written.append(f"# Part {number}")
-        for kind, heading in HEADINGS.items():
-            texts = [
-                line_text(line, characters, archived)
-                for line, characters in part
-                if line.kind == kind
-            ]
-            written += section(heading, texts)
-    return written
+    """Return what was said and done, in order, and what was found."""
+    happened: list[str] = []
+    found: list[str] = []
+    for line, characters in chain.from_iterable(_group_parts(parts, allowed)):
+        texts = found if line.kind == "found" else happened
+        texts.append(line_text(line, characters, archived))
+    if rules_left_out:
+        happened.append(rules_left_out)
+    return [*section(IN_ORDER, happened), *section(FOUND, found)]
 
 
 def _group_parts(parts: Sequence[Sequence[Line]], allowed: Sequence[float]) -> list[list[Allowed]]:
@@ -291,15 +296,23 @@ def _number_shown(pairs: Sequence[Allowed]) -> int:
 
 
 def _with_tallies(pairs: Sequence[Allowed]) -> list[Allowed]:
-    """Put a tally of each kind in the place of the lines that are left out."""
+    """Put a tally of each kind where the first of the lines stood that are left out."""
     left_out = [line for line, characters in pairs if line.is_tally or not characters]
-    tallies: list[Allowed] = []
-    for kind in HEADINGS:
+    placed = [pair for pair in pairs if pair[1] and not pair[0].is_tally]
+    for kind in TALLY_ORDER:
         same_kind = [line for line in left_out if line.kind == kind]
         if same_kind:
-            tallies.append((tally_of(same_kind), 1.0))
-    shown = [pair for pair in pairs if pair[1] and not pair[0].is_tally]
-    return [*tallies, *shown]
+            tally = tally_of(same_kind)
+            placed.insert(_place_of_tally(tally, placed), (tally, 1.0))
+    return placed
+
+
+def _place_of_tally(tally: Line, placed: Sequence[Allowed]) -> int:
+    """Return the place before the first line that came after the first one that is left out."""
+    for place, (line, _) in enumerate(placed):
+        if line.kind != "found" and line.span > tally.span:
+            return place
+    return len(placed)
 
 
 def _recorded(line: Line, allowed: float) -> Line:
@@ -324,7 +337,7 @@ def _write_least(lines: Sequence[Line], room: int, count: Count, archived: bool)
         left_out = f"- ({number - len(shown)} lines left out)"
         for characters in SMALLEST_LEVELS:
             texts = [line_text(line, characters, archived) for line in shown]
-            text = "\n".join(["# Part 1", *section(HEADINGS["said"], texts), left_out])
+            text = "\n".join([*(section(IN_ORDER, texts) or [f"## {IN_ORDER}"]), left_out])
             if count(text) <= room:
                 return text
     return _within(left_out, room, count)

@@ -7,7 +7,7 @@ lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -169,7 +169,7 @@ def _least_size(line: Line) -> float:
     return min(line.size, line.size_with_rules(len(line.rules))) if line.rules else 0
 
 
-def _give_way(allowed: list[float], steps: Sequence[ShorteningStep], free: float) -> float:
+def _give_way(allowed: list[float], steps: Iterable[ShorteningStep], free: float) -> float:
     """Take steps while `free`, which is negative, is below 0; return what is free at the end.
 
     What the last step freed too much goes back to the last lines that gave way.

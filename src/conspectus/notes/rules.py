@@ -69,7 +69,7 @@ def add_later_statements(
     for line in before:
         add_matters(line)
     for line in lines:
-        if line.kind == "said" and matters:
+        if line.kind == "said" and not line.same_as and matters:
             about = [
                 sentence for sentence in _sentences(line.text) if _holds_any(sentence, matters)
             ]

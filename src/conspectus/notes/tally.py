@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from conspectus.notes.cutting import GAP, cut
-from conspectus.notes.data import Line
+from conspectus.notes.data import Kind, Line
 
 NAMED_TOOLS = 12
 """The most tools that a tally names; the calls of the others are added up."""
@@ -17,6 +17,19 @@ NAMED_CHANGES = 8
 CHANGE_CHARACTERS = 40
 """The characters of what such a call was about."""
 
+EFFECT_CHARACTERS = 40
+"""The characters of what came of such a call, if it answered with data."""
+
+EFFECT = " → "
+"""Stands between what a call was about and what came of it."""
+
+WHAT_IS_LEFT_OUT: dict[Kind, tuple[str, str]] = {
+    "said": ("message of the user", "messages of the user"),
+    "agent": ("message of the agent or others", "messages of the agent or others"),
+    "found": ("finding", "findings"),
+}
+"""What a tally counts, one of it and several."""
+
 NAMED_MESSAGES = 12
 """Up to so many messages of the user are named one by one; of more the first and the last."""
 
@@ -24,15 +37,16 @@ NAMED_MESSAGES = 12
 def tally_of(lines: Sequence[Line]) -> Line:
     """Return the tally of lines of one kind, some of which may be tallies."""
     calls = Counter[str]()
-    changes: dict[str, None] = {}
+    changes: dict[str, str] = {}
     for line in lines:
         if line.is_tally:
             calls.update({name: int(count) for name, count in line.args})
-            changes |= dict.fromkeys(line.changes)
+            for change in line.changes:
+                _add_change(changes, change)
             continue
         calls[line.call] += 1
-        if line.acts:
-            changes[_name_of_change(line)] = None
+        if line.acts or (line.failed and line.effect is not False):
+            _add_change(changes, _name_of_change(line))
     first = min(lines, key=lambda line: line.span)
     last = max(lines, key=lambda line: line.span[-1])
     return Line(
@@ -40,11 +54,18 @@ def tally_of(lines: Sequence[Line]) -> Line:
         # Findings cite messages in any order.
         () if first.kind == "found" else _ids_of_tally(lines, first, last),
         args=tuple((name, str(count)) for name, count in calls.items()),
-        changes=tuple(changes)[-NAMED_CHANGES:],
+        changes=tuple(changes.values())[-NAMED_CHANGES:],
         span=(first.span[0], last.span[-1]),
         stands_for=sum(line.stands_for or 1 for line in lines),
         failures=sum(line.failures if line.is_tally else line.failed for line in lines),
     )
+
+
+def _add_change(changes: dict[str, str], change: str) -> None:
+    """Add a change as the newest; an earlier one of the same thing goes."""
+    thing = change.partition(EFFECT)[0]
+    changes.pop(thing, None)
+    changes[thing] = change
 
 
 def _name_of_change(line: Line) -> str:
@@ -53,7 +74,10 @@ def _name_of_change(line: Line) -> str:
     is_long_path = "/" in about[:-CHANGE_CHARACTERS] and " " not in about
     if is_long_path:  # its end tells it from others
         about = GAP + about[1 - CHANGE_CHARACTERS :]
-    return f"{line.call} {cut(about, CHANGE_CHARACTERS)}".strip()
+    name = f"{line.call} {cut(about, CHANGE_CHARACTERS)}".strip()
+    if line.failed:
+        return f"{name}{EFFECT}failed: {cut(line.outcome, EFFECT_CHARACTERS, 0.0)}"
+    return f"{name}{EFFECT}{cut(line.outcome, EFFECT_CHARACTERS, 1.0)}" if line.is_data else name
 
 
 def _ids_of_tally(lines: Sequence[Line], first: Line, last: Line) -> tuple[str, ...]:
@@ -76,12 +100,12 @@ def write_tally(tally: Line, archived: bool) -> str:
     """
     where = _where_to_recall(tally) if archived else ""
     if tally.kind != "done":
-        plural = "s" if tally.stands_for > 1 else ""
-        what = f"message{plural} of the user" if tally.kind == "said" else f"line{plural}"
+        what = WHAT_IS_LEFT_OUT[tally.kind][tally.stands_for > 1]
         return f"({tally.stands_for} {what} left out{where})"
     changes = f"; among them {', '.join(tally.changes)}" if tally.changes else ""
     failed = f"; {tally.failures} of them failed" if tally.failures else ""
-    return f"({tally.stands_for} more calls: {_numbers_by_tool(tally)}{changes}{failed}{where})"
+    calls = "call" if tally.stands_for == 1 else "calls"
+    return f"({tally.stands_for} more {calls}: {_numbers_by_tool(tally)}{changes}{failed}{where})"
 
 
 def _where_to_recall(tally: Line) -> str:
