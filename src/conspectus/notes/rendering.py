@@ -61,6 +61,9 @@ Count = Callable[[str], int]
 class NotesRenderer:
     """Renders the notes of a record, with what is added to them, as text.
 
+    The text is a condensed transcript: what was said and done in order, so that an answer stands
+    under its question, and around it the goal, what was found, and what is open.
+
     Where not all lines fit, they give way step by step: they are cut to ever fewer characters, and
     at last they are counted. `protection.py` and `weights.py` say which line takes its next step
     first.
