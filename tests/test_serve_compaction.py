@@ -198,7 +198,7 @@ def test_a_providers_own_item_goes_through_and_counts(tmp_path, path):
     item: Any = {"type": "compaction", "encrypted_content": "gAAAA" + "x1Yz" * 300}
     body: dict[str, Any] = {"model": "m", "input": [{**item, "id": "cmp_1"}, NEW]}
     if path == "/v1/messages":
-        block = {**item, "content": "What was said so far. " * 200}
+        block = {**item, "content": "What was said so far. " * 120}
         body = {"model": "m", "messages": [{"role": "assistant", "content": [block]}, NEW]}
     with endpoint_and_client(tmp_path / "a.db") as (upstream, endpoint, _):
         answer = post(endpoint, path, body)

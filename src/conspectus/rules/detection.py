@@ -73,6 +73,13 @@ _ARTICLES = frozenset(
 """Words with which a sentence may point back, if it names no number."""
 
 
+FEWEST_SIGNS_OF_CODE = 4
+SHARE_OF_SIGNS_OF_CODE = 0.04
+"""Signs of code, of all characters, from which a sentence is taken for code."""
+
+_WITHOUT_SIGNS_OF_CODE = str.maketrans("", "", "{}[]<>=;")
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A statement that binds, as it stands in a text.
@@ -207,12 +214,18 @@ def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
         start = begin + len(text[begin:end]) - len(text[begin:end].lstrip())
         stop = begin + len(text[begin:end].rstrip())
         begin = end
-        if is_code or start >= stop or text[start] == ">":
+        if is_code or start >= stop or text[start] == ">" or _looks_like_code(text[start:stop]):
             continue
         if stop - start <= LONGEST:
             yield start, stop
         else:
             yield from _clause_spans(text, start, stop)
+
+
+def _looks_like_code(sentence: str) -> bool:
+    """Tell whether a sentence without fences is code: many of its characters are signs of code."""
+    signs = len(sentence) - len(sentence.translate(_WITHOUT_SIGNS_OF_CODE))
+    return signs >= FEWEST_SIGNS_OF_CODE and signs > SHARE_OF_SIGNS_OF_CODE * len(sentence)
 
 
 def _code_spans(text: str) -> list[tuple[int, int]]:
