@@ -8,14 +8,12 @@ many new ones.
 import functools
 import gc
 import importlib
-import math
 import os
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -104,22 +102,6 @@ def no_pauses() -> Iterator[None]:
     """Ask a summariser that has failed again at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("conspectus.engine.summary.RETRY_AFTER", (0.001, 0.001))
-        yield
-
-
-@pytest.fixture(autouse=True)
-def scripted_summaries_pass(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let pass what scripted models write, which tells nothing of the made messages of a test.
-
-    A test that is marked `grounds` reads texts as it is done in use.
-    """
-    if request.node.get_closest_marker("grounds"):
-        yield
-        return
-    with (
-        mock.patch("conspectus.model.gate.score", return_value=math.inf),
-        mock.patch("conspectus.model.gate.is_plainly_none", return_value=""),
-    ):
         yield
 
 

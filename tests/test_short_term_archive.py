@@ -302,7 +302,6 @@ def test_a_setting_that_means_nothing_is_refused(setting, problem):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.grounds
 @pytest.mark.parametrize(
     "model",
     [

@@ -263,7 +263,7 @@ def test_the_prompt_names_the_length_that_the_models_limit_allows(model):
     write = LimitedModel._generate
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(LimitedModel, "_generate", note)
-        ChatModelSummarizer(model()).summarize(request(turns(6), check_summaries=False))
+        ChatModelSummarizer(model(), min_tokens=0).summarize(request(turns(6)))
     assert "Write at most 96 tokens" in prompts[0]
 
 

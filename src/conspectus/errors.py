@@ -116,14 +116,9 @@ class SummaryError(ConspectusError):
 
 
 class SummaryRejected(SummaryError):
-    """A summary failed a check; the history is unchanged.
-
-    Attributes:
-        missing: what the text lacks, as its summariser is told; empty for other checks.
-    """
+    """A summary failed a check; the history is unchanged."""
 
     failure = "rejected"
-    missing = ""
 
 
 class SummarizerTimeout(SummaryError):

@@ -222,8 +222,8 @@ for name, answer, settings, why in (
         "an answer of five words that cites no message",
         "All of them were read.",
         {},
-        "it tells nothing of the messages, as a refusal or an error text does; "
-        "`check_summaries=False` accepts any",
+        "a refusal or an error text looks the same; an answer has to cite a message or to have 60 "
+        "tokens, or any is taken with `ChatModelSummarizer(model, min_tokens=0)`",
     ),
     ("an answer larger than what it replaces", "word " * 300, {}, "it would free nothing"),
     ("`summarizer` returns a number", "", {"summarizer": lambda messages: 7}, KEEPS),

@@ -14,9 +14,8 @@ from conspectus.messages import Message
 from conspectus.messages.framing import framed_body
 from conspectus.messages.harmless import as_notes
 from conspectus.messages.users import is_by_user
-from conspectus.model.answers import answer_of
+from conspectus.model.answers import answer_of, rejection_reason
 from conspectus.model.base import SummaryRequest
-from conspectus.model.gate import reason_not_a_summary
 from conspectus.model.sentences import repeats_itself, shortened
 from conspectus.notes.cutting import cut, one_line, section
 from conspectus.notes.data import Answer, Notes
@@ -81,7 +80,6 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     foreign_fits = count(foreign) <= CONTEXT
     entries = leaving.evicted if foreign_fits else leaving.messages
     limit = leaving.room_for_text(leaving.room.target)
-    traits = engine.traits_of(by)
     request = SummaryRequest(
         entries=entries,
         summary_so_far=leaving.previous_summary,
@@ -94,8 +92,8 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
         accepted_up_to=leaving.room_for_text(leaving.room.soft),
         archived=leaving.view.history.store.keeps_originals,
         tokens=sum(map(engine.meter.entry, entries)),
-        check_summaries=engine.settings.check_summaries and traits.check_summaries,
     )
+    traits = engine.traits_of(by)
     if engine.settings.notes:
         shown_foreign = foreign if foreign_fits else ""
         if traits.form == "whole":
@@ -189,19 +187,17 @@ def rejection_reasons(
     return reasons
 
 
-def merge_answer(
-    leaving: Leaving, draft: Draft, request: SummaryRequest, *, checked: bool = False
-) -> Draft:
+def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     """Return a draft of the notes with what a summariser has written, cut to its room.
 
-    Without an archive, citations are removed, because they would lead nowhere. A text that was
-    `checked` by its summariser is not read again.
+    Without an archive, citations are removed, because they would lead nowhere.
 
     Raises:
         SummaryRejected: the answer is no summary, or is too long.
     """
     engine = leaving.engine
-    reason = "" if checked else reason_not_a_summary(draft.body, request)
+    least = engine.traits_of(draft.by).min_tokens
+    reason = rejection_reason(draft.body, request, min_tokens=least, cut=bool(draft.cut))
     if reason:
         raise rejection(draft, (reason,))
     draft = _cut_to_fit(leaving, draft)

@@ -1,4 +1,7 @@
-"""What the findings say that a summariser has answered."""
+"""What a summariser answers: whether it is a summary, and what its findings say.
+
+Structure and size decide, and no phrase does.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,29 @@ from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.harmless import as_notes
 from conspectus.messages.users import is_by_user
 from conspectus.model.base import SummaryRequest
+from conspectus.model.prompts import TEXTS
 from conspectus.notes.data import Answer
+
+LEAST_TOKENS = 60
+"""Tokens of a text that cites no message. Refusals of models and errors of gateways are shorter."""
+
+ONE_IN = 40
+"""A whole text without citations may be shorter: one token for so many that it replaces."""
+
+LIMIT_SHARE = 3
+"""It never needs more than one part in so many of the limit that it was given."""
+
+SHORT = "it is short"
+"""Part of each reason that `min_tokens` of a summariser would lift."""
+
+LONGEST_ANSWER = 100_000
+"""Characters that any answer may have."""
+
+CHARACTERS_PER_TOKEN = 32
+"""Characters that an answer may have for each token that was asked for, if those are more."""
+
+SENTENCE_OF_A_PROMPT = 60
+"""Characters from which on a sentence of our prompts is long enough to be known again."""
 
 SECTIONS = ("goal", "next", "binding", "found")
 """How our headings begin, in small letters. Text under any other heading counts as found."""
@@ -27,6 +52,15 @@ LONGEST_HEADING = 60
 WORDLESS_TOKENS = 3
 """Tokens up to which a line without a source says nothing, such as "None."."""
 
+_PROMPT_SENTENCES = [
+    sentence
+    for text in TEXTS
+    for sentence in " ".join(text.split()).split(". ")
+    if len(sentence) > SENTENCE_OF_A_PROMPT
+]
+_PROMPT_MARKS = [*_PROMPT_SENTENCES, "<message id=", "</messages>"]
+"""Tags and sentences of our prompts. A text that repeats one of them is no summary."""
+
 _DASH = re.compile(r"(?:[-*•+–—]|\d{1,2}[.)])\s+")
 _GROUP = re.compile(r"[\[(【（]([^\[\]()【】（）\n]{1,200})[\])】）]")
 _NOTES_CITATION = re.compile(r"\[([^\[\]\n]{1,200})\]\s*$")  # as the notes write it
@@ -41,6 +75,69 @@ class Statement(NamedTuple):
     text: str
     ids: tuple[str, ...]  # of the messages that it cites
     is_listed: bool  # it begins with a dash or a number
+
+
+def rejection_reason(
+    text: str,
+    request: SummaryRequest,
+    *,
+    min_tokens: int | None = None,
+    leaving: int | None = None,
+    cut: bool = False,
+) -> str:
+    """Say in a short sentence why a text is no summary; return an empty text if it is one.
+
+    A text that cites a message may be short. Findings that cite none need `LEAST_TOKENS`. A whole
+    text that cites none needs one token in `ONE_IN` of what it replaces, if those are fewer. So do
+    findings that are `cut`, as their citations often stand at their end.
+
+    Args:
+        text: the answer.
+        request: what was asked.
+        min_tokens: tokens that make any text a summary; 0 admits every text that is not empty.
+        leaving: tokens that the text replaces; None for those of the request's entries.
+        cut: the end of the answer is missing.
+    """
+    longest = max(LONGEST_ANSWER, request.limit * CHARACTERS_PER_TOKEN)
+    if len(text) > longest:
+        return f"it has {len(text):,} characters, which is more than anybody reads"
+    text = text.strip()
+    if not any(char.isalnum() for char in text):
+        return "it is empty"
+    if _repeats_prompt(text):
+        return "it repeats the prompt"
+    is_document = (text[0] + text[-1]) in ("{}", "<>")
+    size = _size_as_summary(text, request, is_document=is_document)
+    if min_tokens is not None:
+        return f"it has fewer than {min_tokens:,} tokens" if size < min_tokens else ""
+    has_findings = request.form == "findings"
+    if has_findings and is_document:
+        return "it is one JSON or markup document, not lines with their sources"
+    counts_messages_only = not request.count(text)  # such a counter says nothing of a text
+    if size >= LEAST_TOKENS or counts_messages_only or cites(text, request):
+        return ""
+    if has_findings and request.entries and not cut:
+        return f"no line of it cites a message that it was given, and {SHORT}"
+    if leaving is None:
+        leaving = sum(request.count(entry.reading) for entry in request.entries)
+    least = min(LEAST_TOKENS, leaving // ONE_IN, request.limit // LIMIT_SHARE)
+    return f"{SHORT} for what it stands for: {size} tokens of {least}" if size < least else ""
+
+
+def _repeats_prompt(text: str) -> bool:
+    words = " ".join(text.split())
+    return any(mark in words for mark in _PROMPT_MARKS)
+
+
+def _size_as_summary(text: str, request: SummaryRequest, *, is_document: bool) -> int:
+    """Return the tokens of a text as far as it can be a summary.
+
+    Half of a JSON or markup document is syntax. A gateway's page is no summary at all.
+    """
+    is_page = text[:15].lower().startswith(("<!doctype html", "<html"))
+    if is_page:
+        return 0
+    return request.count(text) // (2 if is_document else 1)
 
 
 def answer_of(text: str, request: SummaryRequest) -> Answer:
@@ -67,6 +164,11 @@ def answer_of(text: str, request: SummaryRequest) -> Answer:
         next=[line.text for line in next_step],
         binding=_binding(sections["binding"], request),
     )
+
+
+def cites(text: str, request: SummaryRequest) -> bool:
+    """Tell whether a line cites a message that leaves, or one that the notes so far cite."""
+    return any(line.ids for lines in _statements(text, request).values() for line in lines)
 
 
 def _says_something(line: Statement, request: SummaryRequest) -> bool:
