@@ -73,7 +73,7 @@ _ARTICLES = frozenset(
 """Words with which a sentence may point back, if it names no number."""
 
 
-FEWEST_SIGNS_OF_CODE = 4
+FEWEST_SIGNS_OF_CODE = 3
 SHARE_OF_SIGNS_OF_CODE = 0.04
 """Signs of code, of all characters, from which a sentence is taken for code."""
 
