@@ -13,12 +13,12 @@ from conspectus.archive import Scope
 from conspectus.config.reading import read_section
 from conspectus.errors import ConfigError
 
-SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 32` prints 64
+SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 32` gives 64
 
 Grant = Mapping[str, frozenset[str] | None]
-"""The threads that one client may read: names by tenant, or None for all of a tenant."""
+"""The threads that one client may read: by tenants the names of theirs, None for all of them."""
 
-ONLY_CLIENT = ""  # used instead of a token's digest, for a process with one client
+ONLY_CLIENT = ""  # in the place of a token's digest: the one client of a process, without a token
 
 
 class _Client(BaseModel):
@@ -46,8 +46,7 @@ def read_grants(path: Path) -> dict[str, Grant]:
     both.
 
     Raises:
-        ConfigError: the file cannot be read, or is invalid. The error has the line of each mistake,
-            and no tokens.
+        ConfigError: it cannot be read, or is invalid; each mistake with its line, without tokens.
     """
     section, source = read_section(path, "clients")
     try:

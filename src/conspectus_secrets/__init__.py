@@ -1,4 +1,4 @@
-"""The scanner for secrets of `redact=True`.
+"""Scan texts for secrets, as `redact=True` does.
 
 The engine, `conspectus`, finds this package by its entry point, the `default` of the group
 `conspectus.redactors`, and imports nothing of it.

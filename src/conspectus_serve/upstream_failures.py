@@ -1,4 +1,4 @@
-"""The errors that a client gets if the upstream cannot be reached, or breaks off."""
+"""What the client is told if the upstream cannot be reached, or breaks off."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import aiohttp
 
-from conspectus_serve.protocols import HttpError
+from conspectus_serve.protocols import Refusal
 
 
 class _FailureText(NamedTuple):
-    """The text that a client gets for an error."""
+    """What the client is told of an error."""
 
     status: int
     problem: str
@@ -40,11 +40,11 @@ _FAILURES: Sequence[tuple[type[Exception], _FailureText]] = (
     (aiohttp.ClientError, _FailureText(502, "the upstream has broken off", "try again")),
     (Exception, _FailureText(400, "this path cannot be sent on", "check it")),
 )
-"""Texts by types of errors; the first type that an error has counts."""
+"""What is said of errors by their types; the first that an error has counts."""
 
 
-def http_error_for(error: Exception) -> HttpError:
-    """Return the error that a client gets."""
+def refusal_for(error: Exception) -> Refusal:
+    """Return what the client is told of an error."""
     text = next(text for error_type, text in _FAILURES if isinstance(error, error_type))
     reason = type(error.__cause__ or error).__name__
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -52,11 +52,11 @@ def http_error_for(error: Exception) -> HttpError:
     remedy = text.remedy
     if "CERTIFICATE_VERIFY" in reason:
         remedy = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
-    return HttpError(text.status, f"{text.problem} ({reason}); {remedy}")
+    return Refusal(text.status, f"{text.problem} ({reason}); {remedy}")
 
 
 def _words_of_system(error: OSError) -> str:
-    """Return the operating system's words for an error, which name no key."""
+    """Return what the operating system says of an error, in words that name no key."""
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
     return str(error) or type(error).__name__

@@ -1,16 +1,14 @@
-"""Drafts that are prepared in the background, before the trigger fires.
+"""Drafts that are prepared in the background, before the trigger, and put in force at it.
 
-This wraps the story of `compaction`, which does not know of it: `compact_with_drafts` calls
-`compact` with another function to decide.
+This wraps the story of `compaction`, which knows nothing of it: `decide_with_drafts` stands in the
+place of `planning.decide`.
 
-A preparation archives what would leave, and saves a draft under a name that is made of the notes in
-force. It commits nothing. When the trigger fires, the draft is used if all that it has read is
-still in the history and may leave. Two processes may prepare at once: the draft that was saved last
-is found, and the commit decides as always.
-
-A preparation runs in a daemon thread. If an event loop has begun it, its async calls are made on
-that loop while that runs, and later on a loop of its own. Its calls of a model belong to the run
-that has begun it: they have the callbacks, tags, metadata and config of that run.
+A preparation archives what would leave and saves a draft under the name of the notes that it
+follows; it puts nothing in force. At the trigger the draft is used if all that it read still stands
+in the history and may leave. Two processes may prepare at once: the draft saved last is found, and
+the commit decides, as everywhere. A preparation runs in a daemon thread. Where an event loop has
+begun it, its async calls are made on that loop while it runs, and then on one of its own. Its calls
+of a model belong to the run that has begun it: they have its callbacks, tags, metadata and config.
 """
 
 from __future__ import annotations
@@ -19,21 +17,25 @@ import contextvars
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from conspectus._langchain import begun_beside, kept_config
 from conspectus.archive.guard import GATE, GateShut
 from conspectus.core.items import Size
-from conspectus.core.plan_types import Compact, Keep
-from conspectus.core.planner import may_leave, plan_draft
+from conspectus.core.plan import may_leave, plan_draft
+from conspectus.core.plans import Compact, Keep
 from conspectus.core.records import Draft, notes_number_of
-from conspectus.engine.attempts import Attempts
 from conspectus.engine.branches import load_view
-from conspectus.engine.compaction import compact
-from conspectus.engine.decision import (
+from conspectus.engine.draft_lock import draft_lock
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.history_store import PREPARATION_FAILED
+from conspectus.engine.leaving import gather_leaving, measure_summary
+from conspectus.engine.measuring import correct_sizes, share_out_count
+from conspectus.engine.memory import FailedSummary
+from conspectus.engine.planning import (
     CompactionRequest,
     Decision,
     base_of,
@@ -42,22 +44,15 @@ from conspectus.engine.decision import (
     has_prepared_in_vain,
     plan_for,
 )
-from conspectus.engine.draft_lock import draft_lock
-from conspectus.engine.history import HistoryContext
-from conspectus.engine.history_store import PREPARATION_FAILED
-from conspectus.engine.leaving import gather_leaving, measure_summary
-from conspectus.engine.measuring import correct_sizes, share_out_count
-from conspectus.engine.memory import FailedSummary
 from conspectus.engine.preparations import (
     LIVE,
-    POLL_INTERVAL,
+    LOST_AFTER_SECONDS,
+    POLL_SECONDS,
     STOPPED,
-    WRITER_TIMEOUT,
     Preparation,
     Preparations,
     wait_while,
 )
-from conspectus.engine.result import CompactionResult
 from conspectus.engine.summary import find_or_write, hash_of
 from conspectus.engine.view import View
 from conspectus.errors import ConspectusError, SummaryError
@@ -71,76 +66,57 @@ IN_VAIN = "preparing failed before; it is tried again once the history has grown
 KEPT_WHILE_PREPARING = (
     "the next notes are being prepared, and the messages fit the window until they are there"
 )
-PREPARATION_BROKE = (
-    "a preparation of notes has broken off (%s); the notes are written when the trigger fires"
-)
-MISFIT = "the history has gone back or was changed, or a message that the draft has read must stay"
+MISFIT = "the history has gone back or was changed, or something that it stands for must stay now"
 
 
-# When the trigger has fired
+# At the trigger
 
 
-async def compact_with_drafts(
-    history: HistoryContext, entries: Sequence[Message], request: CompactionRequest
-) -> CompactionResult:
-    """Do what `compact` does, with drafts that were prepared, and prepare the next ones.
-
-    Raises:
-        ArchiveError: the archive cannot be read.
-        ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
-    """
-    decision: Decision | None = None
-
-    async def decide_with_drafts(view: View, request: CompactionRequest) -> Decision:
-        nonlocal decision
-        decision = await decide(view, request)
-        if not (request.force or request.focus):
-            decision = await use_prepared_draft(decision)
+async def decide_with_drafts(view: View, request: CompactionRequest) -> Decision:
+    """Decide about a history whose notes are prepared: a finished draft is put in force."""
+    decision = await decide(view, request)
+    if request.force or request.focus:
         return decision
-
-    result = await compact(history, entries, request, decide_with_drafts)
-    if result.record is not None and decision is not None and decision.draft is not None:
-        facts = {"waited": decision.waited, "messages": len(decision.draft.read)}
-        emit("preparation", history.scope, name="swapped_in", **facts)
-    return result
+    return await use_prepared_draft(decision)
 
 
 async def use_prepared_draft(decision: Decision) -> Decision:
-    """Return the decision with the draft that was prepared for it, if there is one.
+    """Return the decision with a draft that was prepared for it.
 
-    If no draft is ready, a preparation begins, and the history is kept as it is. If the history
-    does not fit the window, a preparation that runs is waited for. If there is no draft even then,
-    the decision is returned as it is, and the summary is written in the foreground.
+    Where none is ready yet, a preparation is begun and the history is kept as it is, while it fits;
+    where it does not fit, one that is under way is waited for. The decision comes back as it is if
+    there is no draft, and the summary is then written in the foreground.
     """
     view = decision.view
     history = view.history
-    preparations = _preparations_of(history)
+    jobs = _jobs_of(history)
+    size = history.trigger_size or view.size
+    head = view.head_id or ""
     if not isinstance(decision.plan, Compact):
         if isinstance(decision.plan, Keep):
-            _prepare_if_near(view)
+            begin_if_near(view, head, size)
         return decision
     if not _may_be_prepared(decision):
         return decision
-    search = await _find_finished_draft(decision)
-    if search.is_there or preparations.closed:
-        return search.decision
-    preparation = preparations.latest.get(history.scope)
-    is_for_head = preparation is not None and preparation.head_id == view.head_id
-    has_ended = preparation is not None and is_for_head and not preparation.under_way
+    prepared = await _with_finished_draft(decision)
+    if prepared is not None or jobs.closed:
+        return prepared or decision
+    job = jobs.latest.get(history.scope)
+    has_ended = job is not None and not job.under_way and job.head_id == head
     if not history.exceeds_window(view.size) and not has_ended:
-        prepare_view(view)
+        begin_preparation(view.history, view, head, size)
         emit("preparation", history.scope, name="kept_meanwhile")
         return replace(decision, plan=Keep(KEPT_WHILE_PREPARING, view.size.tokens, preparing=True))
-    if preparation is None or not preparation.under_way:
+    if job is None or not job.under_way:
         return decision
-    return await _after_waiting(decision, preparation)
+    return await _after_waiting(decision, job)
 
 
-def _preparations_of(history: HistoryContext) -> Preparations:
+def _jobs_of(history: HistoryContext) -> Preparations:
     """Return the preparations of a history's owner, which prepares notes."""
-    preparations = history.engine.preparations
-    assert preparations is not None, "nothing is prepared where background is off"
-    return preparations
+    jobs = history.engine.preparations
+    assert jobs is not None, "nothing is prepared where background is off"
+    return jobs
 
 
 def _may_be_prepared(decision: Decision) -> bool:
@@ -150,57 +126,50 @@ def _may_be_prepared(decision: Decision) -> bool:
     assert isinstance(plan, Compact)
     over = view.history.exceeds_window(view.size)
     failed = view.history.memory.failure_of(view.head_id, view.size.messages, over)
-    return plan.makes_summary and failed is None and plan.fits
+    return plan.makes_summary and failed is None and plan.stuck is None
 
 
-async def _after_waiting(decision: Decision, preparation: Preparation) -> Decision:
-    """Return the decision after a preparation has ended, or has taken too long for a summariser."""
+async def _after_waiting(decision: Decision, job: Preparation) -> Decision:
+    """Return the decision once a preparation has ended, or takes longer than a summariser may."""
     history = decision.view.history
     start = time.monotonic()
-    preparation.leave_blocked_loop()
-    longest = history.engine.settings.summarizer_timeout or WRITER_TIMEOUT
-    await wait_while(lambda: preparation.under_way, longest)
+    job.leave_blocked_loop()
+    longest = history.engine.settings.summarizer_timeout or LOST_AFTER_SECONDS
+    await wait_while(lambda: job.under_way, longest)
     waited = time.monotonic() - start
-    search = await _find_finished_draft(decision)
-    if not search.is_there and waited >= POLL_INTERVAL:
+    prepared = await _with_finished_draft(decision)
+    if prepared is None and waited >= POLL_SECONDS:
         emit("preparation", history.scope, name="waited", waited=waited)
-    return replace(search.decision, waited=waited)
+    return replace(prepared or decision, waited=waited)
 
 
-class _DraftSearch(NamedTuple):
-    """What a search for a finished draft has found."""
+async def _with_finished_draft(decision: Decision) -> Decision | None:
+    """Return the decision that puts a finished draft in force; None if there is no draft.
 
-    is_there: bool  # a draft, whether it fits the history or not
-    decision: Decision  # with the draft, if it fits
-
-
-async def _find_finished_draft(decision: Decision) -> _DraftSearch:
-    """Look for a finished draft, and put it into the decision if it fits the history.
-
-    A draft that does not fit stays where it is, and is not used.
+    A draft that does not fit the history is dropped: the decision stays as it is then.
     """
     view = decision.view
     plan = decision.plan
     assert isinstance(plan, Compact)
     draft = await view.history.store.find_draft(_draft_name(view))
     if draft is None:
-        return _DraftSearch(is_there=False, decision=decision)
+        return None
     if _draft_fits(draft, view):
         # What is still above the trigger then is for the next preparation.
         size = measure_summary(view, draft.body, (), 0, notes_number_of(view.head_id, (), ()))
-        places = _places_read(view, draft)
+        leaving = _places_read(view, draft)
         base = base_of(view)
-        plan_with_draft = plan_draft(view.items, view.history.window, plan, places, size, base)
-        if plan_with_draft is not None and fits_by_counter(view, plan_with_draft):
-            return _DraftSearch(True, replace(decision, plan=plan_with_draft, draft=draft))
+        swap = plan_draft(view.items, view.history.window, plan, leaving, size, base)
+        if swap is not None and fits_by_counter(view, swap):
+            return replace(decision, plan=swap, draft=draft)
     facts = {"outcome": "dropped", "reason": MISFIT, "messages": len(draft.read)}
     emit("preparation", view.history.scope, name="dropped", **facts)
-    return _DraftSearch(is_there=True, decision=decision)
+    return decision
 
 
 def _draft_name(view: View) -> str:
-    """Name the draft that continues the notes in force, made with these settings."""
-    # A record that only clips messages changes no notes.
+    """Name the draft that follows the notes in force, made with these settings."""
+    # A record that only clips messages does not change a draft.
     notes = next((record.id for record in reversed(view.chain) if record.covers), "")
     return hash_of(["prepared", notes, view.history.engine.summary_identity("")])
 
@@ -208,112 +177,93 @@ def _draft_name(view: View) -> str:
 def _places_read(view: View, draft: Draft) -> list[int]:
     """Return the places of the messages that a draft has read."""
     read = set(draft.read)
-    return [place for place, item in enumerate(view.items) if item.key in read and not item.summary]
+    return [at for at, item in enumerate(view.items) if item.key in read and not item.summary]
 
 
 def _draft_fits(draft: Draft, view: View) -> bool:
-    """Tell whether all that a draft has read is in the history, and may leave."""
+    """Tell whether all that a draft stands for is in the history, and may leave."""
     foreign = {item.key for item in view.items if item.foreign}
     present = foreign | {item.key for item in view.items if not item.summary}
     is_there = foreign <= set(draft.read) <= present
     return is_there and may_leave(view.items, _places_read(view, draft))
 
 
-# Before the trigger fires
+# Before the trigger
 
 
-def _prepare_if_near(view: View) -> None:
+def begin_if_near(view: View, head: str, size: Size) -> None:
     """Begin a preparation for a history whose trigger is near."""
     history = view.history
-    size = history.size_for_trigger(view.size)
-    preparations = _preparations_of(history)
-    is_near = history.nears_trigger(size)
-    if is_near and preparations.may_begin(history.scope, view.head_id, size):
-        prepare_view(view)
+    if history.nears_trigger(size) and _jobs_of(history).may_begin(history.scope, head, size):
+        begin_preparation(history, view, head, size)
 
 
-def prepare_view(view: View) -> Preparation:
-    """Prepare the next notes of a history in the background; see `prepare_messages`."""
-    size = view.history.size_for_trigger(view.size)
-    return _begin(view.history, view, Preparation(head_id=view.head_id, size=size))
-
-
-def prepare_messages(
-    history: HistoryContext, entries: list[Message], head_id: str = "", size: Size | None = None
+def begin_preparation(
+    history: HistoryContext,
+    messages: View | list[Message],
+    head: str = "",
+    size: Size | None = None,
 ) -> Preparation:
     """Prepare the next notes of a history in the background.
 
     Args:
         history: whose notes are prepared.
-        entries: its messages.
-        head_id: id of the record in force; empty if there is none, or if it is not known yet.
-        size: its size as the trigger counts. With it, a preparation that fails at once is tried
-            again only after the history has grown.
+        messages: its messages as read, or its view.
+        head: id of the record in force.
+        size: its size as the trigger counts; with it, a preparation that fails at once is tried
+            again only once the history has grown.
 
     Returns:
-        The preparation, or the one that runs already.
+        The preparation, or the one that is under way.
     """
-    return _begin(history, entries, Preparation(head_id=head_id, size=size))
-
-
-def _begin(
-    history: HistoryContext, messages: View | list[Message], preparation: Preparation
-) -> Preparation:
-    """Begin a preparation in a thread; return it, or the one that runs already."""
-    preparations = _preparations_of(history)
-    # Neither the caller's listener nor a person is asked, because the run may be over by then.
+    jobs = _jobs_of(history)
+    job = Preparation(head_id=head, size=size)
+    # No listener of the caller's own and no person is asked, as the run may be over by then.
     engine = replace(history.engine, on_event=None, preview=None, hooks=())
-    background_history = replace(history, engine=engine)
+    beside = replace(history, engine=engine, draft_only=True)
     context = contextvars.copy_context()
-    context.run(GATE.set, preparation.gate)
-    report_end: Callable[[dict[str, Any]], object] = _report_nothing
+    context.run(GATE.set, job.gate)
+    report_end: Callable[[dict[str, Any]], object] = dict
     is_traced = threading.Event()
 
     def work() -> None:
         is_traced.wait()
         try:
-            prepared = _prepare(background_history, messages, preparation)
-            context.run(preparation.driver.run, heard_by(engine.listeners, prepared))
+            prepared = _prepare(beside, messages, job)
+            context.run(job.driver.run, heard_by(engine.listeners, prepared))
         except GateShut as error:
-            preparation.outcome = "cancelled"
-            preparation.reason = str(error)
-        except BaseException as error:  # such as a redactor that fails on an error's text
-            preparation.outcome = "failed"
-            preparation.reason = f"{type(error).__name__} in a preparation"
-            log("preparation_failed", PREPARATION_BROKE, type(error).__name__)
+            job.outcome = "cancelled"
+            job.reason = str(error)
+        except BaseException as error:
+            job.outcome = "failed"
+            job.reason = f"{type(error).__name__}: {error}"
         finally:
             with suppress(Exception):  # of a callback, which may belong to a run that has ended
-                report_end({"outcome": preparation.outcome})
+                report_end({"outcome": job.outcome})
 
-    with preparations.lock:
-        latest = preparations.latest.get(history.scope)
+    with jobs.lock:
+        latest = jobs.latest.get(history.scope)
         if latest is not None and latest.under_way:
             return latest
-        if preparations.closed:
-            return replace(preparation, outcome="cancelled", reason=STOPPED)
-        preparation.thread = threading.Thread(
-            target=work, daemon=True, name="conspectus-background"
-        )
-        preparation.thread.start()
-        preparations.add(history.scope, preparation)
-        LIVE.add(preparation)
+        if jobs.closed:
+            return replace(job, outcome="cancelled", reason=STOPPED)
+        job.thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
+        job.thread.start()
+        jobs.add(history.scope, job)
+        LIVE.add(job)
     try:
         report_end = _begin_traced_run(context)  # callbacks of the caller's, so outside the lock
     finally:
         is_traced.set()
-    return preparation
-
-
-def _report_nothing(outcome: Mapping[str, Any]) -> None:
-    """Report the end of a run that nobody traces."""
+    return job
 
 
 def _begin_traced_run(context: contextvars.Context) -> Callable[[dict[str, Any]], object]:
     """Begin a run of LangChain for the work in a context; return what reports its end."""
     runs = sys.modules.get("langchain_core.runnables.config")
     if runs is None:
-        return _report_nothing
-    report_end: Callable[[dict[str, Any]], object] = _report_nothing
+        return dict  # nobody traces
+    report_end: Callable[[dict[str, Any]], object] = dict
     config = kept_config(runs.var_child_runnable_config.get())
     try:
         report_end = begun_beside(config, RUN)
@@ -324,42 +274,36 @@ def _begin_traced_run(context: contextvars.Context) -> Callable[[dict[str, Any]]
 
 
 async def _prepare(
-    history: HistoryContext, messages: View | list[Message], preparation: Preparation
+    history: HistoryContext, messages: View | list[Message], job: Preparation
 ) -> None:
-    """Prepare a draft, and note in the preparation how it ended."""
+    """Prepare a draft, and note in the job how it ended."""
     emit("preparation", history.scope, name="began")
     with observing("preparation", history.scope, name="finished", waited=0.0) as observation:
         observation.hides_errors |= history.engine.redaction is not None
         try:
-            count, preparation.reason = await _write_draft(history, messages, preparation)
-            preparation.outcome = "nothing" if preparation.reason else "ready"
-            observation.add(messages=count, reason=preparation.reason)
-        except GateShut:
-            raise
-        except Exception as error:
-            is_foreseen = isinstance(error, ConspectusError)
-            text = str(error) if is_foreseen else f"{type(error).__name__}: {error}"
-            [preparation.reason] = await history.engine.redacted([text])
-            preparation.outcome = "failed"
-            failure = error.failure if isinstance(error, ConspectusError) else "summary"
-            observation.add(outcome="failed", failure=failure)
-            observation.add(error=type(error).__qualname__, error_message=preparation.reason)
-            if isinstance(error, SummaryError) and preparation.size is not None:
-                size = preparation.size
-                failed = FailedSummary(preparation.head_id, size, size, over=False)
-                await history.store.write_failure(PREPARATION_FAILED, failed)
+            count, job.reason = await _write_draft(history, messages, job)
+            job.outcome = "nothing" if job.reason else "ready"
+            observation.add(messages=count, reason=job.reason)
+        except ConspectusError as error:
+            if isinstance(error, SummaryError) and job.size is not None:
+                failure = FailedSummary(job.head_id or None, job.size, job.size, over=False)
+                await history.store.note_failure(PREPARATION_FAILED, failure)
+            [job.reason] = await history.engine.redacted([str(error)])
+            job.outcome = "failed"
+            observation.add(outcome="failed", failure=error.failure)
+            observation.add(error=type(error).__qualname__, error_message=job.reason)
 
 
 async def _write_draft(
-    history: HistoryContext, messages: View | list[Message], preparation: Preparation
+    history: HistoryContext, messages: View | list[Message], job: Preparation
 ) -> tuple[int, str]:
-    """Write the next draft; return how many messages it has read, and why there is none if so."""
+    """Write the draft that is foreseen; return how many messages it read, or why there is none."""
     if isinstance(messages, View):
         view = replace(messages, history=history, counted_size=messages.size)
     else:
         view = correct_sizes(await load_view(history, messages))
-    preparation.head_id = view.head_id
-    preparation.size = history.size_for_trigger(view.size)
+    job.head_id = view.head_id or ""
+    job.size = history.trigger_size or view.size
     name = _draft_name(view)
     async with draft_lock(history, name):
         saved = await history.store.find_draft(name)
@@ -371,13 +315,13 @@ async def _write_draft(
             return 0, plan.reason
         if plan.stuck is not None:
             return 0, plan.stuck.reason
-        if not plan.evicted_places:
+        if not plan.evicted:
             return 0, "messages are only clipped"
         if await has_prepared_in_vain(view):
             return 0, IN_VAIN
         leaving = await gather_leaving(Decision(view, plan))
         await history.store.store_originals(leaving.originals)
-        written = await find_or_write(leaving, Attempts())
+        written = await find_or_write(leaving)
         # Summaries of other libraries were read as what was known before.
         read = dict.fromkeys((*written.draft.read, *leaving.keys))
         await history.store.save_draft(name, replace(written.draft, read=tuple(read)))

@@ -1,7 +1,7 @@
-"""Features of a request that a provider refuses, recognised by the words of its error.
+"""What providers refuse of a request's form, known by the words of their errors.
 
-A model may refuse messages of one role in a row, a system message, or thoughts whose earlier
-messages have changed. It accepts the same request without them.
+A model may refuse messages of one role in a row, a system message, or thoughts behind another
+beginning. Without them the same request is taken.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROLES_REFUSED = re.compile(
     r"|consecutive .{0,30}?(?:messages|roles?)|successive user|unexpected role|after role\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""Words with which templates of Mistral, Gemma and others, and strict gateways, refuse."""
+"""Words of refusals by templates of Mistral, Gemma and others, and by strict gateways."""
 
 SYSTEM_REFUSED = re.compile(
     r"system (?:role|messages?) (?:is |are )?not supported|only user and assistant roles are"
@@ -29,8 +29,7 @@ SYSTEM_REFUSED = re.compile(
     r"|unsupported role:? .?(?:system|developer)",
     re.IGNORECASE,
 )
-"""Words with which a system message is refused, for example by old templates of Gemma and
-Mistral."""
+"""Words of refusals of a system message, as by the first templates of Gemma and Mistral."""
 
 THOUGHTS_REFUSED = re.compile(
     r"prefix_mismatch_behavior|bound to a different conversation|"
@@ -38,8 +37,7 @@ THOUGHTS_REFUSED = re.compile(
     r"invalid .{0,10}?signature",
     re.IGNORECASE | re.DOTALL,
 )
-"""Words with which thoughts are refused after a change before them (Anthropic's preserved
-thinking)."""
+"""Words of refusals of thoughts behind another beginning (Anthropic's preserved thinking)."""
 
 
 def refuses_roles(error: BaseException | str) -> bool:
@@ -60,7 +58,7 @@ def refused_by_template(error: BaseException | str) -> RefusedFeature | None:
 
 
 def refuses_thoughts(error: BaseException) -> bool:
-    """Tell whether a provider has refused thoughts because of a change before them."""
+    """Tell whether a provider has refused thoughts behind another beginning, with status 400."""
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
     is_bad_request = status in (400, None)
     return is_bad_request and bool(THOUGHTS_REFUSED.search(safe_text(error)[:SEARCHED_OF_ERROR]))

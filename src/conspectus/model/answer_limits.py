@@ -2,8 +2,8 @@
 
 A limit is set on a model (`ChatOpenAI(max_tokens=256)`) or bound to it
 (`model.bind(max_tokens=128)`), below retries, fallbacks and configurations. An answer that ends at
-a limit of the caller is short on purpose. An answer that ends for another reason, such as a full
-window, is not.
+a limit that the caller has set is short on purpose; one that ends for another reason, such as a
+full window, is not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMIT_SETTINGS = (
     "maxOutputTokens",
     "n_predict",
 )
-"""Names of the setting that limits an answer, in models and providers."""
+"""Names under which models and providers take the limit of an answer."""
 
 INSIDE = (
     "model_kwargs",
@@ -37,24 +37,24 @@ INSIDE = (
     "pipeline_kwargs",
     "parameters",
 )
-"""Settings that contain other settings, among which a limit may be."""
+"""Settings that hold further ones, in which a limit may stand."""
 
 DEEPEST = 16
-"""The most wrappers around a model that are opened."""
+"""Wrappers around a model that are looked through."""
 
 REACHED = 0.9
-"""An answer that ended at a limit has this share of it, as its provider counts tokens. A shorter
+"""Share of a limit that an answer which ended there has, as its provider counts tokens. A shorter
 answer has filled the window instead."""
 
 ESTIMATE_FACTOR = 4
-"""If the provider reports no tokens, an answer has ended at its limit if its estimate, times this
-factor and plus `UNSEEN_TOKENS`, reaches the limit."""
+"""Where no provider counts, an answer has ended at its limit if so many times its estimate reaches
+it, with `UNSEEN_TOKENS` on top."""
 
 UNSEEN_TOKENS = 256
-"""The most tokens of thoughts that are not shown."""
+"""Tokens of thoughts that are not shown, at most."""
 
 MOST_OUTPUT = 0.5
-"""The largest share of the window that is reserved for the answer, whatever the settings say."""
+"""Largest share of the window that is reserved for the answer, whatever a model's settings say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class AnswerLimit:
     """The limit of the answers of one model."""
 
     tokens: int
-    is_set: bool  # by the caller, and not by a default of the model's class
+    is_set: bool  # by the caller; a default of the model's class is not
 
 
 # The limits of a model
@@ -135,7 +135,7 @@ def _first_limit(holders: tuple[object, ...]) -> AnswerLimit | None:
         limits = _limits_in(holder)
         if limits:
             smallest = min(limits, key=lambda limit: limit.tokens)
-            return smallest if smallest.tokens > 0 else None  # 0 and -1 mean no limit
+            return smallest if smallest.tokens > 0 else None  # 0 and -1 stand for no limit
     return None
 
 
@@ -155,7 +155,7 @@ def _setting(holder: object, name: str) -> Any:
         return holder.get(name)
     try:
         return getattr(holder, name, None)
-    except Exception:  # a property of a caller's own class
+    except Exception:  # a property of somebody's own class
         return None
 
 
@@ -182,7 +182,7 @@ def ends_at_limit(answer: Any, limits: list[AnswerLimit], count: Callable[[str],
     return any(ESTIMATE_FACTOR * estimate + UNSEEN_TOKENS >= limit for limit in limits_set)
 
 
-# How much of a window an answer takes
+# What an answer takes of a window
 
 
 def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
