@@ -117,7 +117,7 @@ def test_beside_long_instructions_the_request_is_shown_rather_than_a_long_summar
 
 
 def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
-    """Where a large result is shown short, what stood before it comes back to the view."""
+    """Where a large result is clipped, what stood before it comes back to the view."""
     items = [
         item("system", 50, 0),
         *talk(6, 200)[1:],

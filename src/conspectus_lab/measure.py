@@ -134,7 +134,7 @@ class Measure:
         self.last_request: Sequence[BaseMessage] = ()
         self._preparing_since: float | None = None
         # Of the request before: its messages by id, those of all requests that were whole, the ids
-        # of those that were shown short, its summary, and the position of its newest message.
+        # of those that were clipped, its summary, and the position of its newest message.
         self._view: dict[str, BaseMessage] = {}
         self._whole: dict[str, BaseMessage] = {}
         self._shortened: frozenset[str] = frozenset()

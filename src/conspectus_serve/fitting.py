@@ -10,8 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from conspectus._bounded_cache import BoundedCache
-from conspectus.archive import Scope
 from conspectus.core.items import Window
 from conspectus.core.plan import window_or_trigger
 from conspectus.errors import ArchiveError, ConspectusError
@@ -28,6 +26,7 @@ from conspectus_serve.exchange import (
 from conspectus_serve.held import Held, compaction_answer
 from conspectus_serve.joining import Dropped
 from conspectus_serve.keeping import ExchangeKeeper
+from conspectus_serve.locks import ScopeLocks
 from conspectus_serve.models import form_asked_for, in_forms
 from conspectus_serve.numbers import to_json
 from conspectus_serve.protocols import TOO_LONG, Refusal
@@ -37,8 +36,6 @@ from conspectus_serve.sent_view import not_covered, view_to_send
 from conspectus_serve.upstream_answer import RefusedByUpstream
 
 logger = logging.getLogger("conspectus.serve")
-
-REMEMBERED_LOCKS = 256  # of threads, each of which is compacted once at a time
 
 
 class RequestFitter:
@@ -57,7 +54,7 @@ class RequestFitter:
         self._keeper = keeper
         self._one_computation = one_computation
         self._recall = RecallForRequests(resources.settings.recall_tokens)
-        self._locks = BoundedCache[Scope, asyncio.Lock](REMEMBERED_LOCKS)
+        self._locks = ScopeLocks(asyncio.Lock)
 
     def unchanged(self, request: ClientRequest, read: ReadRequest) -> Sending:
         """Return a request as it is sent if nothing need be done with it."""
@@ -118,7 +115,7 @@ class RequestFitter:
         """
         dropped = sending.dropped
         # A client that gives up and sends its request again waits for the compaction under way.
-        async with self._locks.get_or_make(conversation.scope, asyncio.Lock):
+        async with self._locks.lock_of(conversation.scope):
             compacted = await self._work.compact(
                 conversation.measured.engine_key,
                 conversation.scope,

@@ -13,11 +13,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope, UncoveredOriginal
 from conspectus_serve.fingerprints import Fingerprint
+from conspectus_serve.locks import ScopeLocks
 
 REMEMBERED_THREADS = 256  # whose withdrawn messages are known without the archive
 
@@ -80,9 +80,7 @@ class WithdrawnMessages:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._known = BoundedCache[Scope, dict[str, WithdrawnMessage]](REMEMBERED_THREADS)
-        # A lock lives as long as somebody holds it or waits for it.
-        self._locks = WeakValueDictionary[Scope, threading.Lock]()
-        self._lock_of_locks = threading.Lock()
+        self._locks = ScopeLocks(threading.Lock)
 
     def of(self, scope: Scope, *, refresh: bool = False) -> Mapping[str, WithdrawnMessage]:
         """Return the withdrawn messages of a thread that no record covered, by their keys.
@@ -120,9 +118,7 @@ class WithdrawnMessages:
         Raises:
             ConspectusError: it cannot be archived.
         """
-        with self._lock_of_locks:
-            lock = self._locks.setdefault(withdrawal.scope, threading.Lock())
-        with lock:
+        with self._locks.lock_of(withdrawal.scope):
             known = self.of(withdrawal.scope, refresh=True)
             updated = withdrawal.updated(known)
             new = withdrawal.new_indexes(known)

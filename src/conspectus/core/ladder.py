@@ -60,21 +60,21 @@ class Rung:
 LADDER = (
     # less of the newest history is kept
     Rung("with_free_share", summary=1, cut="first_that_fits", spares_users=True),
-    # large results are shown short
+    # large results are clipped
     Rung("with_free_share", summary=1, cut="first_that_fits", clips="large", spares_users=True),
     # the summary gets half of its size, or more
     Rung("with_free_share", summary=0.5, cut="first_that_fits", spares_users=True),
-    # the summary gets its least size, and large results are shown short
+    # the summary gets its least size, and large results are clipped
     Rung("with_free_share", summary=0, cut="first_that_fits", clips="large", spares_users=True),
     # less is free than a compaction aims at
     Rung("with_room_to_grow", summary=0.5, cut="last", spares_users=True),
-    # the user's newest message and pinned ones are shown short
+    # the user's newest message and pinned ones are clipped
     Rung("with_free_share", summary=0.5, cut="first_that_fits"),
     # both: less is free, and the summary gets its least size
     Rung("with_room_to_grow", summary=0, cut="last"),
     # no room is left to grow
     Rung("whole_budget", summary=0, cut="first_that_fits"),
-    # all that may be shown short is, and what must stay gets what the least summary leaves
+    # all that may be clipped is, and what must stay gets what the least summary leaves
     Rung("whole_budget", summary=0, cut="last", clips="all", least_summary_only=True),
 )
 """The order in which things give way: the first rung that fits is the plan."""
@@ -95,7 +95,7 @@ OLDEST_FIRST = (
     # the summary gets half of its size, or its least
     Rung("whole_budget", summary=0.5, cut="first_that_fits", clips="nothing"),
     Rung("whole_budget", summary=0, cut="first_that_fits", clips="nothing"),
-    # all that may be shown short is
+    # all that may be clipped is
     Rung("whole_budget", summary=0, cut="last", clips="all"),
 )
 """LangMem's order: the oldest part leaves, and nothing is clipped as long as that is enough."""

@@ -38,9 +38,9 @@ from conspectus.core.policy import (
 BELOW = "below the trigger"  # Why nothing is done while nothing is due
 
 GAIN_DIVISOR = 10
-"""A compaction that only a trigger in tokens asks for must free one part in so many of the history:
-less would cost a summary without delaying the next one. Small histories are exempt. In LangMem's
-order, a plan that stays above the limit must save as much."""
+"""A compaction that only a trigger in tokens asks for must free at least the tokens of the history
+divided by this: less would cost a summary without delaying the next one. Small histories are
+exempt. In LangMem's order, a plan that stays above the limit must save as much."""
 
 FULL_RATIO_BY_MESSAGES = 1 / 16
 """With triggers in messages alone, a summary of up to this share of the window may exceed half of

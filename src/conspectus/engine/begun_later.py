@@ -35,7 +35,7 @@ LEAST_DROPPED = 2
 """Messages that are missing behind those that a client keeps."""
 
 RECENT = 1_000
-"""Newest messages of a history by which the next one is known."""
+"""Messages at most by which a later history is known."""
 
 
 class RecentStems(NamedTuple):

@@ -137,10 +137,13 @@ def _order(leaving: Leaving) -> tuple[str, ...]:
 
 
 def _stayed(leaving: Leaving) -> tuple[str, ...]:
-    """Return the keys of what stays behind the last message that leaves."""
+    """Return the keys of what stays after the last message that leaves.
+
+    Of very many these are the first, so that none is missing between them and what leaves.
+    """
     view = leaving.view
-    behind = view.items[_last_leaving(leaving) + 1 :]
-    messages = (item for item in behind if not item.summary and item.role != "system")
+    later = view.items[_last_leaving(leaving) + 1 :]
+    messages = (item for item in later if not item.summary and item.role != "system")
     return tuple(item.key for item in messages if item.key not in view.clients_own)[:RECENT]
 
 

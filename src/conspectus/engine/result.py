@@ -23,7 +23,9 @@ class CompactionResult:
             `compacted`: a new record is in force, and `messages` fit. `stuck`: `messages` do not
             fit. Either what must stay does not fit: then `needed` has its tokens, and every message
             that may be evicted was evicted, by this call (`record` says what it did) or earlier. Or
-            the compaction failed: then `failed` names the step, and nothing was evicted.
+            the compaction failed: then `failed` names the step, and nothing was evicted. Or an
+            earlier one failed, and the history has not grown by a tenth since: then nothing was
+            tried, and `needed` has the tokens of the whole history.
         reason: the reason for the outcome, in one sentence.
         cause: what caused the compaction; empty if there was none.
         messages: what to send to the model, in the kind that the caller passed. Kept messages are
