@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import calls
+import rules
 import speed_archive
 import speed_hostile
 import speed_serve
@@ -253,6 +254,7 @@ GROUPS: dict[str, Callable[[bool], Rows]] = {
     "hostile": speed_hostile.rows,
     "calls": calls.rows,
     "summaries": summaries.rows,
+    "rules": rules.rows,
     **speed_archive.GROUPS,
 }
 

@@ -21,6 +21,7 @@ from conspectus.notes.extraction import extract_notes
 from conspectus.recall.hits import Hit
 from conspectus.recall.packing import Packing
 from conspectus.recall.query_terms import exact_phrases, weighted_terms
+from conspectus.rules import find_rules
 from conspectus.tokens import TokenMeter
 from conspectus_secrets import SecretRedactor
 
@@ -84,6 +85,7 @@ SCANS: dict[str, Callable[[str], None]] = {
     "recall, messages": index,
     "recall, questions": ask,
     "notes": take_notes,
+    "rules": find_rules,
     "framing": frame,
     "tokens": measure,
 }

@@ -2,7 +2,7 @@
 
 Estimates are compared with the tokenizers of four families (`vocabularies.py`); that of an unknown
 model with the one that takes most. None of the texts was used for the fit: kinds that are held back
-(`token_kinds`), prose and sources in `token_texts/`, and an agent's transcript.
+or unseen (`token_kinds`), prose and sources in `token_texts/`, and an agent's transcript.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from langchain_core.messages.utils import count_tokens_approximately
 from tables import ROOT, Row
 from threads import agent, objects
-from token_kinds import ALL, is_held_back, texts_of
+from token_kinds import ALL, UNSEEN, is_held_back, texts_of
+from token_kinds.kind import Kind
 from token_texts import texts
 from vocabularies import Counter, families
 
@@ -38,7 +39,9 @@ def rows(quick: bool) -> Iterator[Row]:
     """Measure speed and error."""
     yield _speed()
     counters = families()
-    yield from _held_kinds(counters, quick)
+    held = [kind for name, kind in ALL.items() if is_held_back(name)]
+    for name, kinds in (("held", held), ("unseen", UNSEEN)):
+        yield from _kinds(counters, name, kinds[:: 4 if quick else 1])
     yield from _prose_and_transcripts(counters)
 
 
@@ -56,18 +59,17 @@ def _errors(counters: Mapping[str, Counter], some: Sequence[str]) -> dict[Family
     }
 
 
-def _held_kinds(counters: Mapping[str, Counter], quick: bool) -> Iterator[Row]:
-    """Count the kinds that are held back from the fit and estimated too low or too high."""
-    held = [name for name in ALL if is_held_back(name)][:: 4 if quick else 1]
-    errors = {name: _errors(counters, texts_of(name, SIZES)) for name in held}
+def _kinds(counters: Mapping[str, Counter], which: str, kinds: Sequence[Kind]) -> Iterator[Row]:
+    """Count the kinds that are estimated too low or too high."""
+    errors = {kind.name: _errors(counters, texts_of(kind, SIZES)) for kind in kinds}
     for family in FAMILIES:
-        ordered = sorted(held, key=lambda name: errors[name][family])
+        ordered = sorted(errors, key=lambda name: errors[name][family])
         low = [name for name in ordered if errors[name][family] < TOO_LOW]
         high = [name for name in ordered if errors[name][family] > TOO_HIGH]
-        of_all = f"of {len(held)} held kinds"
+        of_all = f"of {len(kinds)} {which} kinds"
         for direction, found, asked, ends in (
             ("low", low, 0, ordered[:3]),
-            ("high", high, int(MOST_TOO_HIGH * len(held)), ordered[:-4:-1]),
+            ("high", high, int(MOST_TOO_HIGH * len(kinds)), ordered[:-4:-1]),
         ):
             limit = TOO_LOW if direction == "low" else TOO_HIGH
             detail = "; ".join(f"{name} {errors[name][family]:+.0%}" for name in ends)

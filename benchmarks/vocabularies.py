@@ -8,9 +8,10 @@ models are files in the form of the package `tokenizers`, in a folder that you n
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from conspectus.tokens.meter import vocabulary
 
@@ -34,6 +35,54 @@ def families() -> dict[str, Counter]:
         "deepseek": vocabulary(f"tokenizers:{folder / 'deepseek_tokenizer.json'}"),
         "claude": lambda text: claude(text) * CLAUDE,
     }
+
+
+def token_starts() -> list[Callable[[str], list[int]]]:
+    """Load, for each family, what counts the tokens that begin at each character of a text."""
+    import tiktoken
+    from tokenizers import Tokenizer
+
+    families()  # names the folder for tiktoken
+    folder = Path(os.environ["TIKTOKEN_CACHE_DIR"])
+    starts = [_starts_of_encoding(tiktoken.get_encoding(f"{name}_base")) for name in BYTE_PAIRS]
+    for name in ("deepseek", "anthropic"):
+        starts.append(_starts_of_file(Tokenizer.from_file(str(folder / f"{name}_tokenizer.json"))))
+    return starts
+
+
+BYTE_PAIRS = ("o200k", "cl100k")
+
+
+def _starts_of_encoding(encoding: Any) -> Callable[[str], list[int]]:
+    def starts(text: str) -> list[int]:
+        characters = [number for number, letter in enumerate(text) for _ in letter.encode()]
+        places: list[int] = []
+        at = 0
+        for token in encoding.encode_ordinary(text):
+            places.append(characters[at])
+            at += len(encoding.decode_single_token_bytes(token))
+        return _times(places, len(text))
+
+    return starts
+
+
+def _starts_of_file(tokenizer: Any) -> Callable[[str], list[int]]:
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def starts(text: str) -> list[int]:
+        encoded = tokenizer.encode(text, add_special_tokens=False)
+        return _times((first for first, _ in encoded.offsets), len(text))
+
+    return starts
+
+
+def _times(places: Iterable[int], size: int) -> list[int]:
+    """Count how often each place occurs."""
+    counts = [0] * size
+    for place in places:
+        counts[min(place, size - 1)] += 1
+    return counts
 
 
 def open_models(folder: Path) -> dict[str, Counter]:

@@ -263,8 +263,8 @@ def check_nothing_lost(graph: Any, store: BaseStore, name: str = "t", tenant: st
 def _archived_in_reach(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
     archive = Archive(store)
     scope = scope_of(tip.values, name, tenant)
-    head = (tip.values.get("_conspectus") or {}).get("head")
-    chain = () if head is None else run(archive.call_either_way(archive.chain_at, scope, head))
+    head_id = (tip.values.get("_conspectus") or {}).get("head_id")
+    chain = run(archive.call_either_way(archive.chain_at, scope, head_id)) if head_id else ()
     keys = [key for record in chain for key in record.covers]
     return [original.message for original in archive.get(scope, keys)]
 

@@ -230,7 +230,7 @@ def error_reply(text: str, status: int = 400) -> Reply:
 
 
 def talk(turns: int = 60, words: int = 60) -> list[dict[str, Any]]:
-    """A history of 20,000 tokens."""
+    """A history of more than 16,000 tokens."""
     messages = []
     for n in range(turns):
         messages.append({"role": "user", "content": f"Look at module_{n}. " + "Think. " * words})

@@ -116,9 +116,9 @@ def test_a_view_that_comes_back_goes_on_with_its_chain(blocks):
 def test_the_whole_history_sent_later_is_the_same_chain():
     compactor = new_compactor()
     view = run_loop(compactor, 30, through_json)
-    head = compactor.archive.head(SCOPE)
+    head = compactor.archive.head_id(SCOPE)
     result = compactor.compact([*talk(30)], thread_id="t")
-    assert compactor.archive.head(SCOPE) == head
+    assert compactor.archive.head_id(SCOPE) == head
     assert result.messages == view
 
 
@@ -161,7 +161,7 @@ def test_pinned_messages_of_the_user_are_told_apart_again():
     assert "\n\nNever push to main.\n\n" in result.messages[0]["content"]
 
 
-def test_a_history_whose_model_took_two_in_a_row_is_left_alone():
+def test_a_model_that_took_two_in_a_row_needs_no_joining():
     history = [*talk(10), *turn(10)[:1], *talk(20)]
     result = new_compactor().compact(history[:-1], thread_id="t", force=True)
     assert result.messages[0]["content"].startswith(SUMMARY_LINE)
@@ -198,7 +198,7 @@ def test_several_newest_messages_of_the_user_become_one():
     assert "Question 21" in result.messages[-1]["content"]
 
 
-def test_with_on_a_history_that_is_kept_has_none_in_a_row_either():
+def test_with_on_a_kept_history_is_joined_too():
     history = [*turn(0)[:1], *turn(1)]
     compactor = new_compactor(alternate_roles="on")
     for _ in range(2):
@@ -311,7 +311,7 @@ class NoSystemRole(StrictTemplate):
         return super().__call__(messages)
 
 
-def test_a_system_prompt_goes_into_the_first_message_where_the_model_takes_none():
+def test_a_refused_system_prompt_goes_into_the_first_message():
     model = NoSystemRole(tool_steps(12))
     summarization = new_middleware()
     guard = ContextGuard(summarization, window=20_000)
@@ -405,7 +405,7 @@ def test_results_of_tools_in_the_users_name_begin_no_joined_message():
     assert [record.parent for record in chain[1:]] == [record.id for record in chain[:-1]]
 
 
-def test_a_node_that_replaces_its_state_by_the_result_goes_on_with_its_chain():
+def test_a_node_that_replaces_its_state_keeps_its_chain():
     compactor = new_compactor(keep=("messages", 1))
 
     def answer(state: MessagesState) -> dict[str, Any]:
@@ -445,10 +445,10 @@ def test_a_step_with_nothing_due_notices_two_messages_of_the_user():
         {"role": "user", "content": "hi"},
         {"role": "assistant", "content": "ho"},
     ]
-    assert compactor.compact(messages, thread_id="t").alternates
+    assert compactor.compact(messages, thread_id="t").may_need_joining
     messages += [{"role": "user", "content": "and"}, {"role": "user", "content": "now?"}]
     messages.append({"role": "assistant", "content": "Now."})
-    assert not compactor.compact(messages, thread_id="t").alternates
+    assert not compactor.compact(messages, thread_id="t").may_need_joining
 
 
 @pytest.mark.parametrize(
@@ -462,7 +462,7 @@ def test_only_a_whole_message_is_a_part_of_a_joined_one(content, is_part):
 
 
 @pytest.mark.parametrize("sequence", [list, tuple])
-def test_the_summary_is_known_in_any_sequence_that_it_was_joined_to(sequence):
+def test_a_joined_summary_is_recognised_in_any_sequence(sequence):
     joined = alternating([HumanMessage("Notes."), HumanMessage("Hi.")])
     remaining = without_joined_summary(sequence(joined), [HumanMessage("Notes.")])
     assert [message.content for message in remaining] == ["Hi."]

@@ -197,6 +197,6 @@ class TestPostgresAddress(ArchiveConformance):
             store.setup()
             yield store
 
-    def test_tables_that_are_there_are_used_without_a_right_to_make_any(self, archive, address):
+    def test_existing_tables_need_no_right_to_make_any(self, archive, address):
         with Archive.open(f"{address}{quote(' -cdefault_transaction_read_only=on')}") as reading:
             assert reading.threads("ann") == ()

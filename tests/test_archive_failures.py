@@ -103,7 +103,7 @@ def test_a_compaction_waits_for_a_store_that_hangs_once():
     assert archive.missing(SCOPE, talk("one")) == ()
 
 
-def test_a_recall_waits_for_a_server_no_longer_than_it_is_told(monkeypatch):
+def test_a_recall_waits_no_longer_than_its_timeout(monkeypatch):
     monkeypatch.setattr(SqliteTables, "may_hang", True)
     archive = Archive(SqliteTables(None, None), timeout=0.3)
     compactor = Compactor(keep=("messages", 2), archive=archive)
@@ -259,7 +259,7 @@ def test_a_sound_archive_is_opened_while_another_process_writes_to_it(tmp_path, 
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_file_that_was_taken_away_takes_nothing_that_would_be_lost(tmp_path, replaced):
+def test_a_removed_file_accepts_nothing(tmp_path, replaced):
     path = tmp_path / "archive.db"
     entries = talk("one", "two")
     with Archive.open(path) as archive:

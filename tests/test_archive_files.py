@@ -188,7 +188,7 @@ def take_all_rights(path: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [delete_the_log, delete_the_index, delete_log_and_index, take_all_rights]
 )
-def test_what_was_archived_before_its_log_was_deleted_is_found_after_a_kill(tmp_path, damage):
+def test_originals_survive_a_deleted_log_and_a_kill(tmp_path, damage):
     path = tmp_path / "a.db"
     with compacting_process(path) as compact:
         assert compact(0, 8)[:2] == ["compacted", True]

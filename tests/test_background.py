@@ -125,7 +125,7 @@ def test_a_draft_of_another_history_is_dropped(heard, change):
     check_whole(compactor, sent, result)
 
 
-def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(heard):
+def test_a_hanging_summariser_is_waited_for_one_timeout(heard):
     model, compactor = while_preparing(NEAR, summarizer_timeout=0.5)
     began = time.monotonic()
     large = talk_of(60)
@@ -238,7 +238,7 @@ def test_close_waits_for_every_preparation_however_many_sessions_there_are(monke
     assert nobody_works()
 
 
-def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more():
+def test_close_stops_slow_work_which_then_writes_nothing():
     model = Stopped()
     store = InMemoryStore()
     compactor = new_compactor(model, archive=store)
@@ -254,7 +254,7 @@ def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more():
     assert Archive(store).chain(SCOPE) == ()
 
 
-def test_close_waits_for_a_call_of_the_store_that_is_under_way():
+def test_close_waits_for_a_running_call_of_the_store():
     model = Stopped()
     store = SlowStore()
     compactor = new_compactor(model, archive=Archive(store, timeout=None))
@@ -274,7 +274,7 @@ def test_close_waits_for_a_call_of_the_store_that_is_under_way():
     assert store.late == 0
 
 
-def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path):
+def test_it_closes_only_what_it_has_opened(tmp_path):
     model = Stopped.at_once()
     callers_archive = Archive.open(tmp_path / "given.db")
     with new_compactor(model, archive=callers_archive) as compactor:

@@ -95,9 +95,7 @@ def test_an_agent_never_waits(heard, history, loop):
     assert heard.all[2].extra["waited"] < 1
 
 
-def test_a_preparation_that_fails_at_once_waits_until_the_history_has_grown(
-    heard, monkeypatch, caplog
-):
+def test_a_failed_preparation_waits_until_the_history_has_grown(heard, monkeypatch, caplog):
     async def away(history: Any, entries: Any) -> Any:
         raise ArchiveError("the disk is away")
 

@@ -151,7 +151,7 @@ def test_what_preparing_costs_reaches_the_callbacks_of_the_run():
 
 
 @pytest.mark.parametrize("writer_class", [Writer, AsyncWriter, LoopBoundWriter])
-def test_on_a_loop_the_model_is_called_as_the_agent_calls_it(writer_class, heard):
+def test_the_model_is_called_on_the_agents_loop(writer_class, heard):
     model = writer(writer_class)
     usage = UsageMetadataCallbackHandler()
     asyncio.run(by_turns_on_a_loop(new_graph(new_middleware(model)), run_config(usage)))

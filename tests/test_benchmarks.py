@@ -56,6 +56,16 @@ def test_each_command_finds_what_it_imports(script, command):
     assert callable(script(command).main)
 
 
+def test_rules_that_a_user_says_once_stand_at_the_end(script):
+    rules = script("rules")
+    said = rules.chosen(0)
+    history = rules.planted(rules.chat(1, 1)[:240], "middle", said)
+
+    counts = rules.run(history, 4_000, said)
+
+    assert (counts.said, counts.in_view, counts.unsaid) == (15, 15, 0)
+
+
 def test_labelled_answers_are_of_both_kinds(script):
     summaries = script("summaries")
     examples = list(summaries.read_examples())
@@ -127,7 +137,7 @@ def demo_module() -> Iterator[ModuleType]:
 
 
 @pytest.mark.slow
-def test_the_demo_proves_its_case_and_notices_an_original_that_was_lost(demo_module, tmp_path):
+def test_the_demo_notices_a_lost_original(demo_module, tmp_path):
     shown = io.StringIO()
     demo = demo_module.Demo(Console(file=shown, width=100, markup=False), str(tmp_path / "out"))
     assert demo.run() == 0, shown.getvalue()

@@ -72,7 +72,7 @@ def test_a_failure_stops_what_has_not_started():
         assert len(numbers_run) < 20
 
 
-def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending():
+def test_a_hanging_thread_lets_loop_and_process_end():
     release = threading.Event()
 
     async def flow() -> str:
@@ -226,7 +226,7 @@ def overtake(
     return calls
 
 
-def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none():
+def test_an_overtaken_worker_shows_the_record_in_force():
     store = InMemoryStore()
     first_worker, second_worker = (
         new_compactor(
@@ -282,7 +282,7 @@ def test_a_worker_that_is_overtaken_each_time_changes_nothing(on_failure, window
 
 
 @pytest.mark.parametrize(("instances", "paid"), [(1, 1), (2, 2)])
-def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(instances, paid):
+def test_two_instances_pay_twice_for_one_record(instances, paid):
     store = InMemoryStore()
     both_have_begun = threading.Barrier(2)
 

@@ -92,9 +92,7 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_session_is_archived_before_it_is_compacted_and_what_binds_comes_back(
-    project, monkeypatch
-):
+def test_a_session_is_archived_and_its_rules_come_back(project, monkeypatch):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(project.project))
     folder = re.sub("[^A-Za-z0-9]", "-", str(project.project))
     project.transcript = project.project / "projects" / folder / "b2f1.jsonl"

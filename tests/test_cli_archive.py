@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from conspectus.cli.failures import Program
 from conspectus.errors import NotFoundError, install_command
 from conspectus.tokens.meter import PER_MESSAGE
 from histories import assistant, tool_result, user
-from scripts import run_python
+from scripts import ROOT, run_python
 
 
 def talk() -> list[dict[str, Any]]:
@@ -72,7 +74,7 @@ def test_reading_leaves_an_empty_file_as_it_is(tmp_path, command):
     assert file.read_bytes() == b""
 
 
-def test_an_unknown_thread_is_an_error_that_names_the_list_of_those_there_are(archive):
+def test_an_unknown_thread_is_an_error_with_the_known_ones(archive):
     compactor = Compactor(archive=archive)
     args = ["recall", "--archive", archive, "--thread", "trap", "Reykjavik"]
     for lookup in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
@@ -233,7 +235,7 @@ def test_a_model_chooses_the_tokenizer(tmp_path):
     assert f"o200k {data['by_family']['o200k']:,}" in shown.stdout
 
 
-def test_how_far_an_estimate_may_be_off_is_said_and_a_vocabulary_counts_exactly(tmp_path):
+def test_an_estimate_says_its_error_and_a_vocabulary_is_exact(tmp_path):
     path = write_json(tmp_path / "a.json", [{"role": "user", "content": "Hello there"}])
     words = {"Hello": 0, "there": 1, "[UNK]": 2}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
@@ -291,6 +293,14 @@ def without_progress(stderr: bytes) -> bytes:
     return re.sub(rb"conspectus: [^\n]* \(\d+ s\)\n", b"", stderr)
 
 
+@pytest.mark.parametrize("count", [4, 20, 60])
+def test_the_command_that_tokens_suggests_compacts(tmp_path, count):
+    messages = [[user, assistant][n % 2](f"Part {n}: {'nothing new ' * 40}") for n in range(count)]
+    file = write_json(tmp_path / "talk.json", messages)
+    suggestion = run("tokens", file).stdout.splitlines()[-1].removeprefix("Next: conspectus ")
+    assert read_json(*shlex.split(suggestion), "--no-archive")["outcome"] == "compacted"
+
+
 @pytest.mark.parametrize("args", [[], ["archive"], ["nothing"], ["compact"], ["tokens", "a", "b"]])
 def test_wrong_use_is_one_line_that_names_the_help(args):
     assert "--help'" in error_line(*args)
@@ -322,7 +332,7 @@ def test_a_command_without_its_extra_names_it(module, command):
     assert install_command(command[0]) in result.stderr.decode()
 
 
-def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(monkeypatch):
+def test_an_internal_error_is_one_line_without_debug(monkeypatch):
     broken = typer.Typer(cls=Program)
 
     @broken.command()
@@ -389,6 +399,24 @@ def test_a_closed_pipe_ends_it_quietly(history):
             os.close(writer)
         assert ended.returncode == 141
         assert without_progress(ended.stderr) == b""
+
+
+@pytest.mark.parametrize("loading", ["conspectus", "typer"])
+def test_an_interruption_while_modules_load_shows_no_traceback(loading):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, _, function = project["scripts"]["conspectus"].partition(":")
+    program = f"""
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {loading!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+import {module}
+{module}.{function}()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, b"conspectus: interrupted\n")
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def history(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", HISTORIES)
-def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_path, name):
+def test_each_form_is_written_as_it_was_read(tmp_path, name):
     form, text = HISTORIES[name]
     path = tmp_path / "in.txt"
     out = tmp_path / "out.txt"
@@ -125,7 +125,7 @@ def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(tmp_pa
         assert {**output, field: []} == {**whole, field: []}
 
 
-def test_what_cannot_fit_is_stuck_with_the_numbers_and_exit_code_1(history, tmp_path):
+def test_a_stuck_history_exits_with_1_and_the_numbers(history, tmp_path):
     out = tmp_path / "out.json"
     result = run("compact", history, "--window", "20", "--json", "-o", out, code=1)
     data = json.loads(result.stdout)
@@ -181,16 +181,16 @@ def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path):
     assert password in originals(tmp_path / "b.db")
 
 
-def test_a_person_is_told_what_left_and_how_to_find_it_again(history):
+def test_the_report_says_what_left_and_how_to_find_it(history):
     result = run("compact", history, *SMALL, "--thread", "my talk")
     assert result.stderr == ""
-    for part in ("compacted", "before", "after", "Summary", "Said by the user", "Originals:"):
+    for part in ("compacted", "before", "after", "Summary", "- The user: ", "Originals:"):
         assert part in result.stdout
     assert "[bold]" in result.stdout  # words of the user, not markup
     assert "Next: conspectus recall --thread 'my talk'" in result.stdout
 
 
-def test_nothing_is_done_while_nothing_asks_for_it_and_what_would_is_said(history, tmp_path):
+def test_below_the_trigger_the_report_says_how_to_compact(history, tmp_path):
     out = tmp_path / "out.json"
     data = report(history, "-o", out)
     assert data["outcome"] == "kept"
@@ -333,7 +333,7 @@ def test_a_model_that_cannot_be_reached_is_exit_code_4(history, tmp_path, on_fai
 @pytest.mark.parametrize(
     ("model", "roles"), [("mistral-small", ["user"]), ("gpt-4o", ["user"] * 2)]
 )
-def test_the_model_of_a_file_decides_whether_the_users_messages_are_joined(tmp_path, model, roles):
+def test_the_model_of_a_file_decides_on_joining(tmp_path, model, roles):
     turns = [
         message
         for n in range(14)

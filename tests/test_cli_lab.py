@@ -60,7 +60,7 @@ def test_prices_of_the_users_own_go_before_the_known_ones(file, tmp_path):
     assert (free["money"], known_price["money"] > 0) == (0.0, True)
 
 
-def test_a_file_of_settings_has_its_own_trigger_and_needs_no_archive(tmp_path):
+def test_a_file_of_settings_needs_no_archive(tmp_path):
     text = "enabled: true, trigger: {messages: 8}, keep: {type: messages, value: 4}, archive: $NO"
     (tmp_path / "own.yaml").write_text(f"summarization: {{{text}}}")
     finished = run(

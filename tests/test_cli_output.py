@@ -49,7 +49,7 @@ def test_elsewhere_values_have_tabs_between_them(capsys):
     assert second == "\ufffd[31mred paint and blue\t7\t2026-11-28"
 
 
-def test_a_table_in_a_pipe_is_not_folded_and_has_no_colour(capsys):
+def test_a_table_in_a_pipe_has_no_folds_or_colours(capsys):
     long = "word " * 60
     output.print_table([["name", "size"], [long, "12"], ["b", "3"]], bad={(0, 1)})
     heading, first, second = capsys.readouterr().out.splitlines()

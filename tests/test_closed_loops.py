@@ -181,7 +181,7 @@ def test_a_run_that_is_ended_leaves_a_later_call_alone(end, unraisable):
         check_later_call(compactor, number)
 
 
-def test_a_draft_that_a_dead_loop_was_writing_is_written_by_the_next(unraisable):
+def test_the_next_loop_writes_a_dead_loops_draft(unraisable):
     compactor = new_compactor(model := HangingSummarizer(), archive="memory:")
     begin_and_close_loop(compactor, 0, model.begun)
     with ThreadPoolExecutor(1) as pool:

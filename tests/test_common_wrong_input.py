@@ -48,7 +48,7 @@ def call_and_result_of_sdk(form: str, n: int) -> list[Any]:
 @pytest.mark.parametrize("form", ["anthropic", "openai", "whole"])
 @pytest.mark.parametrize("goes_on", [True, False])
 @pytest.mark.parametrize("method", ["compact", "acompact", "fit"])
-def test_objects_of_an_sdk_are_read_as_the_dicts_that_are_sent(form, goes_on, method):
+def test_objects_of_an_sdk_are_read_as_dicts(form, goes_on, method):
     compactor = Compactor(window=3_000, archive="memory:")
     fitter = Fitter(window=3_000, archive="memory:")
     fit: dict[str, Callable[[Any], CompactionResult]] = {
@@ -167,7 +167,7 @@ def test_a_body_or_a_state_is_its_messages(messages):
         ([RemoveMessage(id="x")], "RemoveMessage"),
     ],
 )
-def test_what_is_no_history_is_an_error_that_says_what_to_give(no_history, problem):
+def test_an_error_says_what_a_history_is(no_history, problem):
     with pytest.raises(MessageError, match=problem):
         Compactor().compact(no_history, thread_id="t")
 
@@ -210,7 +210,7 @@ def test_what_names_no_thread_is_an_error(name):
         Compactor().compact([HumanMessage("hi")], thread_id=name)
 
 
-def test_a_step_with_nothing_due_notices_a_text_that_was_changed_in_place():
+def test_a_quiet_step_notices_a_change_in_place():
     compactor = Compactor("embedded", window=3_000)
     sent = talk(3)
     assert compactor.compact(sent, thread_id="t").tokens_before < 800
@@ -236,13 +236,13 @@ def test_a_parameter_that_does_not_exist_is_refused_by_its_name(callee, argument
         callee(**arguments)
 
 
-def test_a_setting_of_a_compactor_that_is_set_later_is_no_setting():
+def test_a_compactor_accepts_no_setting_later():
     with pytest.raises(AttributeError, match="Compactor has no setting 'window'"):
         Compactor(window=4_000).window = 3_000  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("archive", "lost"), [("memory:", ""), (None, ", not archived")])
-def test_a_printed_result_says_what_was_evicted_and_what_is_in_view(archive, lost):
+def test_a_printed_result_shows_evicted_and_kept(archive, lost):
     talk = [
         {"role": ("user", "assistant")[n % 2], "content": f"Step {n} is done. " * 5}
         for n in range(12)

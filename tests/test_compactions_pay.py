@@ -80,7 +80,7 @@ def test_two_fifths_are_free_after_each_compaction(settings, size, text, words):
     assert compactions > 1
 
 
-def test_what_must_stay_may_take_more_and_the_notes_get_half_of_the_rest():
+def test_notes_get_half_beside_what_must_stay():
     rules = {"role": "system", "content": "Rule: " + "be careful with the boats. " * 600}
     compactor = Compactor(window=8_000, archive="memory:")
     view: list[Any] = [rules]
@@ -93,7 +93,7 @@ def test_what_must_stay_may_take_more_and_the_notes_get_half_of_the_rest():
             request = [message for message in view if message["role"] == "user"][-1]
             must_stay = fixed + TokenMeter().message(request)
             assert result.tokens_after <= must_stay + (8_000 - must_stay) / 2
-            assert "Said by the user" in result.summary
+            assert "- The user: " in result.summary
     assert view[0] == rules
 
 

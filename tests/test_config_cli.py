@@ -64,7 +64,7 @@ def test_check_shows_every_setting_and_the_window(tmp_path):
     assert "20,000 tokens" in shown
 
 
-def test_check_takes_the_window_from_the_option_the_models_or_a_profile(tmp_path):
+def test_check_knows_windows_of_option_models_and_profile(tmp_path):
     share = ("enabled: true", "trigger: {type: fraction, value: 0.8}")
     assert check_report(section(tmp_path, *share), "--window", "10000")["window"] == 10_000
     file = write_file(tmp_path, """
@@ -94,7 +94,7 @@ def test_check_opens_nothing_and_shows_no_secret(tmp_path, monkeypatch):
     assert "postgresql://ann:***@db/x" in finished.output
 
 
-def test_check_reads_the_section_of_the_endpoint_whose_windows_are_its_own(tmp_path):
+def test_check_reads_the_endpoints_section_and_windows(tmp_path):
     serve = "serve: {windows: {gpt-5*: 272000}}\n"
     share = "summarization: {enabled: true, trigger: {type: fraction, value: 0.8}, model_name: a}\n"
     notes = " ".join(check_report(write_file(tmp_path, serve + share))["notes"])
@@ -103,6 +103,13 @@ def test_check_reads_the_section_of_the_endpoint_whose_windows_are_its_own(tmp_p
     assert check_report(write_file(tmp_path, serve))["settings"]["trigger"] == [{"fraction": 0.85}]
     finished = run("check", write_file(tmp_path, serve.replace("s:", "z:") + share), code=2)
     assert "line 1: serve.windowz: unknown key; did you mean 'window'?" in finished.stderr
+
+
+@pytest.mark.parametrize("text", ["", "models: []\n"])
+def test_check_of_a_file_without_our_section_fails(tmp_path, text):
+    file = write_file(tmp_path, text)
+    line = cli_support.error_line("config", "check", file)
+    assert f"{file}: there is no section 'summarization'; write 'summarization:'" in line
 
 
 def test_schema_is_printed_and_written(tmp_path):
@@ -176,9 +183,7 @@ def test_a_model_that_the_file_defines_is_built_from_there(tmp_path):
         ("langchain_openai:ChatOpenAI\n    base_url: $NO_SUCH_URL", "house", "NO_SUCH_URL is not"),
     ],
 )
-def test_a_model_that_cannot_be_had_is_the_runs_own_and_that_is_said(
-    use, name, reason, tmp_path, caplog
-):
+def test_the_runs_own_model_replaces_an_unavailable_one(use, name, reason, tmp_path, caplog):
     text = FILE.format(use=use).replace("model_name: house", f"model_name: {name}")
     config = load_config(write_file(tmp_path, text))
     agents_model = summarising_model()
@@ -235,7 +240,7 @@ def test_what_is_not_enabled_is_no_middleware(tmp_path):
     assert create_middleware(config, middleware, model=answering_model()) == [middleware]
 
 
-def test_models_come_from_a_mapping_or_a_function_and_unknown_ones_are_refused(tmp_path):
+def test_models_come_from_a_mapping_or_a_function(tmp_path):
     config = load_section(tmp_path, SIX_LINES + "model_name: small\n")
     small = summarising_model()
     for registry in ({"small": small}, {"small": small}.__getitem__):
@@ -339,7 +344,7 @@ def test_a_relative_archive_is_beside_the_configuration(tmp_path, monkeypatch, a
     middleware.close()
 
 
-def test_an_archive_that_cannot_be_opened_has_its_line_and_no_password(tmp_path):
+def test_an_archive_error_has_a_line_and_no_password(tmp_path):
     (tmp_path / "notes.txt").write_text("not a database, whatever its name")
     config = load_section(tmp_path, SIX_LINES.replace("memory:", f"sqlite:///{tmp_path}/notes.txt"))
     with pytest.raises(ArchiveError, match=r"line 5: .*not a SQLite database"):
@@ -354,7 +359,7 @@ def test_an_archive_that_cannot_be_opened_has_its_line_and_no_password(tmp_path)
     assert "%40 for @" in str(caught.value)
 
 
-def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
+def test_a_file_may_name_functions_for_counter_and_pin(tmp_path):
     config = load_section(tmp_path, """
         enabled: true
         trigger: {type: tokens, value: 40}
@@ -373,9 +378,7 @@ def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path):
 
 
 @pytest.mark.parametrize("loop", [False, True])
-def test_a_hook_that_fails_is_logged_and_harms_neither_the_summary_nor_the_next_hook(
-    loop, tmp_path, caplog
-):
+def test_a_failing_hook_is_logged_and_harms_nothing(loop, tmp_path, caplog):
     called: list[int] = []
 
     def broken(event: SummarizationEvent) -> None:
@@ -404,7 +407,7 @@ def drop_zebra(text: str) -> str:
     return text.replace("zebra", "[redacted: animal]")
 
 
-def test_redaction_is_off_or_by_the_default_redactor_or_by_a_function(tmp_path):
+def test_redaction_is_off_or_default_or_a_function(tmp_path):
     for line, redact in {
         "": False,
         "redact: false": False,

@@ -177,7 +177,7 @@ def test_sizes_that_cannot_have_their_effect_are_noted(tmp_path, lines, note):
     assert note in noted
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(tmp_path):
+def test_all_mistakes_are_listed_by_line(tmp_path):
     lines = ("enabled: 3", "triger: x", "keep: {type: token, value: 5}", "recal: off")
     finished = CliRunner().invoke(
         app, ["config", "check", str(write_file(tmp_path, section(*lines))), "--json"]

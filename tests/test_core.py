@@ -9,10 +9,11 @@ from conspectus import Compactor
 from conspectus.core.exchanges import match_calls, must_stay
 from conspectus.core.items import Item, Window
 from conspectus.core.ladder import LADDER, Ladder, SummaryBounds
-from conspectus.core.plan import PlanOptions, plan, plan_draft, window_or_trigger
-from conspectus.core.plans import Compact, Keep
+from conspectus.core.plan_types import FORCED, Compact, Keep
+from conspectus.core.planner import PlanOptions, make_plan, plan_draft, window_or_trigger
 from conspectus.core.policy import SUMMARY_DIVISOR
 from conspectus.core.records import Cost, Record, RecordedClip
+from conspectus.core.summary_room import SummaryRoom
 from conspectus.engine.folding import Folded, fold
 from conspectus.engine.settings import Settings
 from conspectus.messages import Message, read_messages, summary_message, summary_text
@@ -37,14 +38,14 @@ def talk(count: int, tokens: int = 100) -> list[Item]:
 
 def compacting_plan(*arguments: Any, **options: Any) -> Compact:
     """A plan that compacts."""
-    decision = plan(*arguments, **options)
+    decision = make_plan(*arguments, **options)
     assert isinstance(decision, Compact)
     return decision
 
 
-def test_a_summary_takes_a_third_of_the_trigger_where_no_window_is_known():
+def test_without_a_window_a_summary_takes_a_third_of_the_trigger():
     policy = Settings(trigger=("tokens", 3_000), keep=("messages", 4)).policy()
-    assert compacting_plan(talk(60), policy).summary_tokens == 1_000
+    assert compacting_plan(talk(60), policy).summary.target == 1_000
 
 
 def test_a_standing_summary_is_replaced_and_never_evicted():
@@ -52,21 +53,21 @@ def test_a_standing_summary_is_replaced_and_never_evicted():
     decision = compacting_plan(
         items, Settings(trigger=("messages", 30), keep=("messages", 10)).policy()
     )
-    assert 0 not in decision.evicted
-    assert decision.at_most == 10 * 100 + decision.summary_tokens
+    assert 0 not in decision.evicted_places
+    assert decision.at_most == 10 * 100 + decision.summary.target
 
 
 MIXED_TRIGGER = {"tokens": 4_000, "fraction": 0.5}
 
 
-def test_a_clause_of_tokens_and_a_share_fires_at_the_larger_and_sizes_the_summary_by_it():
+def test_a_clause_of_tokens_and_share_uses_the_larger():
     for limit, basis in ((20_000, 10_000), (6_000, 4_000)):
         policy = Settings(trigger=MIXED_TRIGGER).policy()
         assert policy.fires_at(limit, 0) == basis
-        assert policy.summary_limits(Window(limit), 0).longest == basis // SUMMARY_DIVISOR
+        assert policy.summary_room(Window(limit), 0).target == basis // SUMMARY_DIVISOR
 
 
-def test_a_trigger_that_asks_for_a_share_of_the_window_makes_no_window_of_its_tokens():
+def test_a_trigger_with_a_share_makes_no_window():
     assert window_or_trigger(Settings(trigger=MIXED_TRIGGER).policy(), None) is None
     alone = Settings(trigger=("tokens", 4_000)).policy()
     assert window_or_trigger(alone, None) == Window(4_000)
@@ -75,36 +76,42 @@ def test_a_trigger_that_asks_for_a_share_of_the_window_makes_no_window_of_its_to
 def test_a_standing_summary_that_stays_keeps_its_room():
     items = [item("user", 120, 0, summary=True), Large("k1", "user", 5_000)]
     decision = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(500))
-    assert (decision.evicted, decision.summary_tokens) == ((), 0)
-    assert decision.at_most == 120 + decision.clips[0].limit == 300  # two fifths are free
+    assert (decision.evicted_places, decision.summary.target) == ((), 0)
+    assert decision.at_most == 120 + decision.clips[0].tokens == 300  # two fifths are free
 
 
-def test_old_results_are_clipped_beside_a_standing_summary_that_is_counted_once():
+def test_the_reason_for_little_free_room_counts_the_newest_exchange():
+    items = [*talk(9), item("user", 100, 9), item("assistant", 6_500, 10)]
+    decision = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(10_000))
+    assert "takes 6,600 of 10,000 tokens" in decision.tight
+
+
+def test_a_standing_summary_is_counted_once_with_clips():
     items = [item("user", 3_000, 0, summary=True), Large("k1", "assistant", 8_000), *talk(9)[2:]]
     settings = Settings(trigger=("tokens", 10_000), keep=("messages", 4), stale_results=True)
     decision = compacting_plan(items, settings.policy())
-    assert ([clip.place for clip in decision.clips], decision.summary_tokens) == ([1], 0)
+    assert ([clip.place for clip in decision.clips], decision.summary.target) == ([1], 0)
     assert decision.at_most == 3_000 + 200 + 700
 
 
 def test_what_is_shown_short_fits_to_the_token():
     items = [Large(f"k{n}", "user", 5_000, pinned=True) for n in range(3)]
     decision = compacting_plan(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))
-    assert [clip.limit for clip in decision.clips] == [606, 606, 606]  # it may grow by a tenth
+    assert [clip.tokens for clip in decision.clips] == [606, 606, 606]  # it may grow by a tenth
     assert decision.at_most == 1_818
 
 
-def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more():
+def test_the_users_last_words_stay_whole_beside_short_notes():
     items = [*talk(10), Large("k10", "user", 690)]
     decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
-    assert (decision.clips, decision.summary_tokens) == ((), (1_140 - 690) // 2)
+    assert (decision.clips, decision.summary.target) == ((), (1_140 - 690) // 2)
     items = [*talk(10), Large("k10", "user", 1_060)]
     decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
     assert [clip.place for clip in decision.clips] == [10]
-    assert decision.summary_tokens >= 380 // 2
+    assert decision.summary.target >= 380 // 2
 
 
-def test_beside_long_instructions_the_request_is_shown_rather_than_a_long_summary():
+def test_with_long_instructions_the_request_comes_before_the_summary():
     items = [item("system", 700, 0), *talk(11)[1:], Large("k11", "user", 900)]
     decision = compacting_plan(
         items,
@@ -112,8 +119,8 @@ def test_beside_long_instructions_the_request_is_shown_rather_than_a_long_summar
         Window(1_000),
         options=PlanOptions(floor=64),
     )
-    assert decision.summary_tokens == 64
-    assert [clip.limit for clip in decision.clips] == [1_000 - 700 - 64]
+    assert decision.summary.target == 64
+    assert [clip.tokens for clip in decision.clips] == [1_000 - 700 - 64]
 
 
 def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
@@ -129,11 +136,11 @@ def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
     options = PlanOptions(never_larger=True)
     decision = compacting_plan(items, policy, Window(4_347), options=options)
     assert decision.clips
-    replaced = sum(items[index].tokens for index in decision.evicted)
-    assert 0 < decision.summary_tokens <= replaced
+    replaced = sum(items[index].tokens for index in decision.evicted_places)
+    assert 0 < decision.summary.target <= replaced
 
 
-def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
+def test_a_compaction_that_frees_little_needs_window_or_force():
     policy = Settings(trigger=("tokens", 4_000), keep=("messages", 20)).policy()
 
     def pinned(count: int) -> list[Item]:
@@ -143,12 +150,12 @@ def test_what_frees_too_little_is_not_made_unless_the_window_or_force_asks():
         ]
 
     for window in (None, Window(15_000)):
-        decision = plan(pinned(21), policy, window)
+        decision = make_plan(pinned(21), policy, window)
         assert decision == Keep("a compaction would free too little", 6_300)
         assert compacting_plan(pinned(21), policy, window, options=PlanOptions(force=True))
     decision = compacting_plan(pinned(24), policy)
     assert decision.tokens - decision.at_most >= 720
-    assert decision.summary_tokens >= 300
+    assert decision.summary.target >= 300
     barely_too_large = [item("user", 290, 0), *talk(20, 300)[1:], item("user", 300, 99)]
     assert compacting_plan(
         barely_too_large, policy, Window(sum(message.tokens for message in barely_too_large) - 1)
@@ -170,15 +177,15 @@ def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, t
     decision = compacting_plan(
         talk(50, tokens), policy, window and Window(window), options=PlanOptions(floor=170)
     )
-    assert (len(decision.evicted), decision.summary_tokens) == (30, share)
+    assert (len(decision.evicted_places), decision.summary.target) == (30, share)
 
 
 def test_for_a_prepared_draft_just_what_it_stands_for_leaves():
     talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 100) for n in range(12)]
-    prepared = Compact("trigger", tuple(range(8)), (), 200, 1_200, 600, 1_500)
+    prepared = Compact(FORCED, tuple(range(8)), (), SummaryRoom(200), 1_200, 600, 1_500)
     decision = plan_draft(talk, Window(1_500), prepared, [0, 1, 2, 3], 150)
     assert decision is not None
-    assert decision.evicted == (0, 1, 2, 3)
+    assert decision.evicted_places == (0, 1, 2, 3)
     assert decision.at_most <= 1_500
 
 
@@ -312,18 +319,19 @@ CUTS = {
 @pytest.mark.parametrize(("items", "legal_cuts"), CUTS.values(), ids=CUTS)
 def test_where_a_history_may_be_cut(items, legal_cuts):
     exchanges_found = match_calls(items)
-    assert [i for i, legal in enumerate(exchanges_found.cuts) if legal] == legal_cuts
+    assert [i for i, legal in enumerate(exchanges_found.may_cut_before) if legal] == legal_cuts
     assert exchanges_found.orphans == frozenset()
 
 
-def test_notes_under_a_trigger_of_messages_may_take_a_sixteenth_of_the_window():
+def test_notes_under_a_message_trigger_take_a_sixteenth():
     items = [user_item(tokens=200) for _ in range(90)]
     often = Settings(trigger=("messages", 50)).policy()
-    rooms = [plan(items, often, Window(size)).summary_tokens for size in (64_000, 160_000, 999_000)]
+    windows = [Window(size) for size in (64_000, 160_000, 999_000)]
+    rooms = [make_plan(items, often, window).summary.target for window in windows]
     assert rooms == [7_000, 10_000, 13_999]  # of 14,000 that leave
 
 
-def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
+def test_a_tied_exchange_brings_its_results():
     items = [
         assistant_item("1"),
         assistant_item("2", "3"),
@@ -334,7 +342,7 @@ def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had():
     assert match_calls(items).group == (0, 0, 0, 0, 4)
 
 
-def test_a_late_second_answer_stays_in_view_with_its_call_until_it_was_read():
+def test_a_late_second_answer_stays_until_it_was_read():
     """Then it stays while its call does; where that leaves, the notes tell both outcomes."""
     talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
     late = [user("Run the tests."), assistant("", ("c", "all")), tool_result("c", "still running")]
@@ -375,18 +383,18 @@ def test_a_late_result_that_was_read_takes_nothing_with_it(tokens):
     items = with_a_late_result(call_at=5, late_at=55, tokens=tokens)
     policy = Settings(keep=("messages", 20)).policy()
     decision = compacting_plan(items, policy, Window(100_000), options=PlanOptions(force=True))
-    assert decision.evicted == (*range(40), 55)  # it leaves with its call
+    assert decision.evicted_places == (*range(40), 55)  # it leaves with its call
     assert decision.clips == ()
 
 
-def test_a_late_result_comes_back_with_its_call_where_large_messages_are_shown_short():
+def test_a_late_result_comes_back_with_its_call_after_clipping():
     items = with_a_late_result(call_at=37, late_at=55)
     for large in (44, 50):
         items[large] = Large(f"k{large}", "assistant", 6_000)
-    ladder = Ladder(items, 16_000, SummaryBounds(longest=500, floor=100))
+    ladder = Ladder(items, 16_000, SummaryBounds(room=SummaryRoom(500), floor=100))
     plan_found = ladder.climb(LADDER, keeps_from=35, clip=True)
     assert isinstance(plan_found, Compact)
-    assert plan_found.evicted == tuple(range(37))  # up to the call, and 55 stays
+    assert plan_found.evicted_places == tuple(range(37))  # up to the call, and 55 stays
     assert [clip.place for clip in plan_found.clips] == [44]
     assert plan_found.at_most == 9_600  # two fifths are free
 
@@ -481,7 +489,7 @@ def test_large_sizes_are_told_to_the_token():
     assert "keep 1,234,567 tokens" in next(settings.policy().caveats(None))
 
 
-def test_a_result_without_an_id_answers_a_call_of_the_newest_answer():
+def test_a_result_without_id_answers_the_newest_call():
     calling = item("assistant", 10, 0, calls=("a", "b"))
     results = [item("tool", 10, number, answers=("",)) for number in (1, 2)]
     assert match_calls([calling, results[0]]).pending, "one of the calls is open"

@@ -164,7 +164,7 @@ def test_keep_in_tokens_counts_lists_as_langchain_does():
     )
 
 
-def test_the_request_that_a_guard_sends_fits_with_its_prompt_as_one_list():
+def test_a_guarded_request_fits_with_its_prompt():
     counter = COUNTERS["pairs"]
     model = ScriptedChatModel(answers=lambda messages: "It is done. " * 20)
     middleware = SummarizationMiddleware(None, trigger=("tokens", 100_000), token_counter=counter)
@@ -257,7 +257,7 @@ def answer_that_reports(size: int, number: int) -> AIMessage:
     return AIMessage(f"answer {number}", id=f"a{number}", usage_metadata=usage)
 
 
-def test_usage_from_before_a_compaction_does_not_put_the_next_one_off():
+def test_old_usage_does_not_delay_the_next_compaction():
     middleware = SummarizationMiddleware(
         None, trigger=("tokens", 4_000), keep=("messages", 4), token_counter=by_usage
     )

@@ -68,7 +68,7 @@ needs_forks = pytest.mark.skipif(
 
 
 @needs_forks
-def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_last(stacks):
+def test_every_agent_gets_our_middleware_and_a_guard_last(stacks):
     main = model(50_000)
     small_model = model(8_000)
     fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": small_model}
@@ -170,7 +170,7 @@ def test_a_middleware_with_an_archive_can_be_pickled(tmp_path):
     summarization.close()
 
 
-def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there():
+def test_deep_agents_compact_tool_is_refused_beside_ours():
     chat = model()
     backend = StateBackend()
     deep_agents_middleware = Theirs(chat, backend=backend)
@@ -205,7 +205,7 @@ def test_a_wrong_profile_can_be_overridden():
 
 
 @needs_forks
-def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_path):
+def test_a_forked_subagent_continues_the_folded_history(tmp_path):
     summary_calls: list[int] = []
 
     def summarise(messages: list[Any]) -> str:
@@ -357,7 +357,7 @@ def searching(messages: list[BaseMessage]) -> Any:
 @pytest.mark.parametrize(
     ("store", "mode"), [(False, "sync"), (False, "stream"), (False, "async"), (True, "sync")]
 )
-def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(store, mode):
+def test_a_large_batch_is_rescued_after_the_import_swap(store, mode):
     store_argument: dict[str, Any] = {} if store else {"store": None}
     bench = Bench(
         searching, make=create_deep_agent, limit=LIMIT, tools=[read_table], **store_argument

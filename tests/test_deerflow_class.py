@@ -81,12 +81,12 @@ def test_the_object_that_deerflow_was_given_is_the_configuration(deerflow):
     assert middleware.name == "DeerFlowSummarizationMiddleware"
 
 
-def test_a_wrong_key_of_the_section_is_an_error_with_its_name(deerflow):
+def test_a_wrong_key_is_named_in_the_error(deerflow):
     with pytest.raises(ConfigError, match="archiv"):
         config_of(app_config(archiv="memory:"))
 
 
-def test_an_agent_runs_with_it_and_its_hook_knows_agent_user_and_thread(deerflow):
+def test_the_hook_knows_agent_user_and_thread(deerflow):
     events: list[Any] = []
     middleware = build_middleware(new_summariser(), before_summarization=[events.append])
     model = ScriptedChatModel(answers=tool_steps(24))
@@ -128,7 +128,7 @@ def compacted(
     return asyncio.run(middleware.acompact_state({"messages": messages}, runtime, **options))
 
 
-def test_the_command_compacts_a_state_and_the_next_run_goes_on_from_it(deerflow):
+def test_the_next_run_continues_what_the_command_compacted(deerflow):
     middleware = build_middleware(new_summariser())
     messages = tool_turns(6)
     result = compacted(middleware, messages, force=True, raise_on_failure=True)
@@ -162,7 +162,7 @@ def test_the_command_says_where_nothing_can_leave(deerflow):
 
 
 @pytest.mark.parametrize("force", [True, False])
-def test_the_command_says_that_nothing_can_leave_what_it_has_just_compacted(deerflow, force):
+def test_the_command_finds_nothing_after_it_has_compacted(deerflow, force):
     middleware = build_middleware(new_summariser())
     first = compacted(middleware, tool_turns(6), force=True)
     assert compacted(middleware, [*first.preserved_messages], force=force) is None

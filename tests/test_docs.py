@@ -79,12 +79,16 @@ class Wrong(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced block: the name of its page, its first line, its language and its text."""
+    """One fenced block: the name of its page, its first line, its language and its text.
+
+    With `title="NAME"` behind the language, a reader saves the block as a file of that name.
+    """
 
     page: str
     line: int
     language: str
     text: str
+    title: str = ""
 
     def wrong(self, why: object) -> Wrong:
         return Wrong(f"{self.page}, line {self.line}: {why}")
@@ -92,18 +96,20 @@ class Block:
 
 def blocks_of(page: str, text: str) -> Iterator[Block]:
     """The fenced blocks of a page."""
-    end = language = ""
+    end = language = title = ""
     start = 0
     lines = list[str]()
     for number, line in enumerate(text.splitlines(), 1):
         if not end:
             if opening := FENCE.match(line):
                 end = opening[2]
-                language = opening[3].strip().lower()
+                language, _, options = opening[3].strip().partition(" ")
+                language = language.lower()
+                title = options.removeprefix('title="').removesuffix('"')
                 lines = []
                 start = number + 1
         elif line.strip().startswith(end) and not line.strip().strip(end[0]):
-            yield Block(page, start, language, textwrap.dedent("\n".join(lines)))
+            yield Block(page, start, language, textwrap.dedent("\n".join(lines)), title)
             end = ""
         else:
             lines.append(line)
@@ -143,6 +149,8 @@ class Page:
                 self._console(block)
             case "json" | "yaml":
                 PARSERS[block.language](block.text)
+                if block.title:
+                    (self.folder / block.title).write_text(block.text, encoding="utf-8")
             case "diff":
                 assert all(line[:1] in "+- " for line in block.text.splitlines())
             case "" | "text":  # anything that could be carried out has to say what it is
@@ -304,7 +312,7 @@ def test_the_site_is_built_strictly_and_shows_every_public_name(tmp_path):
     assert sorted(set(described()) - entries) == []
 
 
-def test_the_reference_has_every_name_that_the_pages_import_and_none_twice():
+def test_the_reference_has_every_imported_name_once():
     described_names = described()
     assert sorted({name for name in described_names if described_names.count(name) > 1}) == []
     assert sorted(imported() - {*described_names}) == []

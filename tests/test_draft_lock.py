@@ -9,7 +9,7 @@ from conspectus.archive import Scope
 from conspectus.bridge import run
 from conspectus.engine import draft_lock
 
-HISTORY: Any = SimpleNamespace(store=SimpleNamespace(identity=1), scope=Scope("local", "t"))
+HISTORY: Any = SimpleNamespace(store=SimpleNamespace(lock_key=1), scope=Scope("local", "t"))
 
 
 def test_a_dead_writer_is_replaced_by_the_next_one():

@@ -20,11 +20,11 @@ from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import run
 from conspectus.core.items import Size
-from conspectus.core.plans import Keep
+from conspectus.core.plan_types import Keep
 from conspectus.engine.branches import load_view
+from conspectus.engine.decision import plan_for
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.planning import plan_for
 from conspectus.messages import read_messages
 from graph_support import look_calls
 from scripted_models import ScriptedChatModel
@@ -194,7 +194,7 @@ def test_a_step_with_nothing_due_asks_and_writes_no_note(monkeypatch):
     assert touched == []
 
 
-def test_what_waits_after_a_failure_is_told_by_the_size_that_the_trigger_counts():
+def test_the_wait_after_a_failure_counts_like_the_trigger():
     """The record in force says what the meter counts, which is many times as much here."""
     compactor = Compactor(
         "embedded", archive="memory:", trigger=("tokens", 1_000), keep=("messages", 4)

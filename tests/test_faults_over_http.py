@@ -177,7 +177,7 @@ def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
     "fault", [faults.rate_limited, faults.unavailable], ids=["429", "unavailable"]
 )
 @pytest.mark.parametrize(("seconds", "waited"), [(0.2, [0.5]), (7, [7.0]), (3_600, [])])
-def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
+def test_a_providers_retry_time_is_kept_or_ends_the_tries(
     wires, waits, protocol, fault, seconds, waited
 ):
     wires.server.restart([fault(seconds), GOOD_SUMMARY])

@@ -167,9 +167,7 @@ def agent_on_refusing_provider(
     ("history", "store"),
     [("replace", False), ("replace", True), ("preserve", False), ("preserve", True), (None, False)],
 )
-def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it_is_taken(
-    history, store, mode
-):
+def test_a_huge_batch_of_results_is_clipped_until_it_fits(history, store, mode):
     bench = agent_on_refusing_provider(history=history, store=store)
     messages = bench.say(QUESTION, mode)
     assert messages[-1].text.startswith("Fine")
@@ -196,7 +194,7 @@ def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 @pytest.mark.parametrize("store", [False, True], ids=["no store", "store"])
-def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store, on_stuck):
+def test_a_provider_that_refuses_all_is_asked_few_times(store, on_stuck):
     bench = agent_on_refusing_provider(store=store, on_stuck=on_stuck)
     bench.limit = 0
     tables = [read_table.invoke({"name": f"t{n}"}) for n in range(4)]
@@ -216,7 +214,7 @@ def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(store,
         assert not isinstance(caught.value, StuckError)
 
 
-def test_an_answer_that_is_empty_as_the_window_is_full_is_a_refusal():
+def test_an_empty_answer_in_a_full_window_is_a_refusal():
     full = AIMessage("", response_metadata={"finish_reason": "model_context_window_exceeded"})
     middleware = summarization()
     bench = Bench(
@@ -276,9 +274,9 @@ def fails(messages: list[BaseMessage]) -> str:
 @pytest.mark.parametrize(
     "settings",
     [{"preview": lambda request: None}, {"summarizer": fails, "on_failure": "keep"}],
-    ids=["a summary that a person refuses", "on_failure=keep"],
+    ids=["a summary that a person declines", "on_failure=keep"],
 )
-def test_no_request_is_made_to_fit_by_a_summary_that_is_not_to_be(settings, history):
+def test_a_declined_summary_fits_no_request(settings, history):
     middleware = summarization(archive="memory:", history=history, **settings)
     bench = Bench(lambda _: "Fine.", middleware, ContextGuard(middleware, window=WINDOW))
     messages = [HumanMessage(f"Question {n}: {LONG}", id=f"q{n}") for n in range(40)]
@@ -333,7 +331,7 @@ def reader_of_named_files(history: Any) -> Bench:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("name", ["images", "a document"])
-def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck(name, history):
+def test_images_of_the_users_last_message_stay_or_it_is_stuck(name, history):
     bench = reader_of_named_files(history)
     bench.say("Hello, I have something for you.")
     with pytest.raises(StuckError, match=r"at least [0-9,]+ tokens and there are"):
@@ -346,7 +344,7 @@ def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("name", ["a long text", "many small blocks", "a document as text"])
-def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(name, history):
+def test_a_giant_result_keeps_its_call_and_original(name, history):
     bench = reader_of_named_files(history)
     bench.say(f"Please read <{name}>")
     bench.say("And now?")

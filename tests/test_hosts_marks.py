@@ -80,7 +80,7 @@ def test_the_state_and_its_checkpoints_have_the_record_all_the_same():
     graph.invoke(user_input("Look at all modules."), thread_config())
     states = list(graph.get_state_history(thread_config()))
 
-    assert states[0].values["_conspectus"]["head"]
+    assert states[0].values["_conspectus"]["head_id"]
     assert any(not state.values.get("_conspectus") for state in states)
     channel_before = graph.get_state(thread_config()).values["_conspectus"]
     graph.update_state(thread_config(), {"messages": [HumanMessage("One more.")]})

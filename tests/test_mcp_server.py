@@ -152,7 +152,7 @@ def test_over_http_a_token_says_what_is_seen(archive, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path):
+def test_a_missing_archive_is_reported_and_not_made(tmp_path):
     path = tmp_path / "later.db"
 
     async def main() -> None:

@@ -124,7 +124,7 @@ def test_what_stands_beside_bytes_is_still_read():
 
 
 @pytest.mark.parametrize("text", [f'{{"picture": "{PICTURE}"}}', f"see {ADDRESS} there", LINES])
-def test_base64_in_a_plain_result_counts_as_text_and_is_not_quoted(text):
+def test_base64_in_a_plain_result_is_never_quoted(text):
     compactor = Compactor(archive="memory:", keep=("messages", 1), window=200_000)
     result = compactor.compact(shot(text), thread_id="t", force=True)
     assert result.outcome == "compacted"

@@ -99,7 +99,7 @@ def test_a_call_in_openais_first_form_pairs_with_its_result():
         assert answer.answers == (call.calls[0].id,)
 
 
-def test_an_edited_message_is_a_new_version_and_duplicate_ids_stay_apart():
+def test_edited_messages_and_duplicate_ids_have_own_keys():
     original, edited, duplicate, twin = read_messages(
         [user("a", id="1"), user("b", id="1"), user("c", id="2"), user("c", id="2")]
     )
@@ -195,7 +195,7 @@ def test_thoughts_of_other_providers_stay():
         assert without_stale_thoughts([message, HumanMessage("And?")], 2)[0].content == left
 
 
-def test_bytes_in_a_block_of_an_unknown_kind_are_a_file_and_no_words():
+def test_bytes_in_an_unknown_block_are_a_file():
     scan = {"type": "acme_scan", "data": "QUJD" * 10_000, "page": 3}
     note = {"type": "acme_note", "data": "A note of some words. " * 100}
     [entry] = read_messages([{"role": "user", "content": [scan, note]}])

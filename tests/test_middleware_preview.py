@@ -64,7 +64,7 @@ class RunWithQuestion:
         return summary_body(str(message.text))
 
 
-def test_the_question_says_all_that_is_needed_and_nothing_has_changed_yet():
+def test_the_question_comes_before_any_change():
     run = RunWithQuestion()
     assert run.question["type"] == "conspectus.preview"
     assert SUMMARY in run.question["summary"]
@@ -109,7 +109,7 @@ def test_what_the_embedded_summariser_wrote_can_be_approved():
     assert run.summary == shown
 
 
-def test_what_is_rejected_leaves_the_history_and_is_not_asked_again_at_once():
+def test_a_declined_summary_is_not_asked_for_again_at_once():
     run = RunWithQuestion(5)
     run.answer({"type": "reject"})
     assert run.out["messages"][-1].text == "All looked at."
@@ -187,9 +187,9 @@ def test_an_approval_never_lets_another_text_pass(answer):
     assert "version 0" not in question.value["summary"]
 
 
-def test_a_preview_that_answers_with_no_text_is_told_what_to_answer():
+def test_a_preview_without_a_text_is_told_what_to_answer():
     messages = [HumanMessage(f"Look at module {n}. " * 9, id=f"m{n}") for n in range(12)]
     settings: Any = {"trigger": ("messages", 4), "keep": ("messages", 2), "on_failure": "raise"}
     asking = SummarizationMiddleware("embedded", preview=lambda request: 5, **settings)
-    with pytest.raises(SummaryError, match="by text, or None to refuse: not 5"):
+    with pytest.raises(SummaryError, match="by text, or None to decline it: not 5"):
         asking.before_model({"messages": messages}, Runtime())

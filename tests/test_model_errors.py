@@ -70,9 +70,7 @@ class _StreamError(Exception):
         (NotImplementedError("no sync calls"), False),
     ],
 )
-def test_every_failure_is_marked_for_another_try_but_those_that_are_certain_not_to_pass(
-    error, transient
-):
+def test_only_certain_failures_are_not_retried(error, transient):
     model = ScriptedChatModel(answers=[error])
     with pytest.raises(SummaryError) as caught:
         ChatModelSummarizer(model).summarize(request(turns(1)))
@@ -92,7 +90,7 @@ def test_what_providers_say_about_a_full_window_is_understood(text):
     assert isinstance(as_summary_error(ValueError(text), "m", None), SummarizerOverflow)
 
 
-def test_one_request_with_more_tokens_than_a_minute_has_is_too_long():
+def test_a_request_beyond_the_rate_of_a_minute_is_too_long():
     assert is_overflow(_StatusError(429, "Request too large for m on TPM: Limit 30, Requested 48."))
     assert is_overflow(_StatusError(429, "Extra usage is required for long context requests."))
 
@@ -103,7 +101,7 @@ def test_another_error_is_no_full_window(text):
     assert not is_overflow(_StatusError(400, text))
 
 
-def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised():
+def test_a_long_error_is_cut_between_words():
     text = f"{'word ' * 58}key sk-{'A1b2' * 12} was turned down"
     assert "sk-" in text[:300]
     explanation = str(as_summary_error(ValueError(text), "m", None))
@@ -137,7 +135,7 @@ NONSENSE = ("Fri, 31 Dec 9999 23:59:59 -1200", "soon", "nan", "inf", "-1", "0", 
 @pytest.mark.parametrize(
     ("headers", "seconds"), [*HEADERS, *(({"retry-after": value}, None) for value in NONSENSE)]
 )
-def test_when_to_ask_again_is_read_from_headers_and_nonsense_there_is_nothing(headers, seconds):
+def test_retry_times_are_read_from_valid_headers_only(headers, seconds):
     busy: Any = ConnectionError("busy")
     busy.response = SimpleNamespace(headers=headers)
     failure = as_summary_error(busy, "model", 1.0)
@@ -164,7 +162,7 @@ INCOMPLETE = {"status": "incomplete", "incomplete_details": {"reason": "max_outp
         (AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "c1"}]), "asked for tools"),
     ],
 )
-def test_an_answer_of_which_its_provider_says_that_it_is_none_is_refused_at_once(answer, problem):
+def test_an_answer_that_its_provider_refused_is_rejected(answer, problem):
     answer.usage_metadata = {"input_tokens": 70, "output_tokens": 9, "total_tokens": 79}
     model = ScriptedChatModel(answers=[answer])
     with pytest.raises(SummaryRejected, match=problem) as caught:
@@ -195,7 +193,7 @@ BAD_ANSWERS = {
 
 @sync_and_async
 @pytest.mark.parametrize(("text", "problem"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
-def test_what_is_written_badly_is_asked_for_once_more_and_then_refused(text, problem, mode):
+def test_a_bad_summary_is_asked_for_once_more_then_rejected(text, problem, mode):
     model = ScriptedChatModel(answers=lambda _: text, usage=(10, 1))
     with pytest.raises(SummaryRejected, match=problem) as caught:
         summarised(ChatModelSummarizer(model), request(turns(1)), mode)
@@ -230,7 +228,7 @@ ANSWERS_TAKEN = [
 
 
 @pytest.mark.parametrize(("answer", "taken"), ANSWERS_TAKEN)
-def test_thoughts_and_what_stands_around_the_answer_are_taken_off_and_words_stay(answer, taken):
+def test_thoughts_and_wrappings_are_removed_from_answers(answer, taken):
     model = ScriptedChatModel(answers=[AIMessage(answer)])
     assert ChatModelSummarizer(model).summarize(request(turns(1))).text == taken
 

@@ -13,7 +13,8 @@ from langgraph.runtime import Runtime
 from conspectus import Compactor, PolicyError, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
-from conspectus.notes.tools import Skills, Tool
+from conspectus.notes.skills import Skills
+from conspectus.notes.tools import Tool
 from conspectus.short_term import summarize_messages
 from graph_support import tool_turns
 from scripted_models import ScriptedChatModel
@@ -75,7 +76,7 @@ def raises(messages: list[Any]) -> str:
     raise ValueError("no")
 
 
-def test_a_function_that_returns_a_message_is_told_to_return_its_text():
+def test_a_function_must_return_text_and_no_message():
     settings: Any = {"keep": ("messages", 2), "on_failure": "raise"}
     compactor = Compactor(summarizer=lambda _: AIMessage("- so"), **settings)
     with pytest.raises(SummaryError, match=r"returned AIMessage, and not a text; .*answer\.text"):
@@ -85,7 +86,7 @@ def test_a_function_that_returns_a_message_is_told_to_return_its_text():
 def test_a_draft_is_found_again_unless_a_setting_changes_summaries():
     archive = Archive.open("memory:")
     model = chat()
-    head = {"v": 1, "thread": "t", "session": "main", "head": None, "after": None, "pending": False}
+    head = {"v": 1, "thread": "t", "session": "main"}
 
     def calls(**changes: Any) -> int:
         settings = {
@@ -208,7 +209,7 @@ SAID = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
 BOUNDED: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4)}
 
 
-def test_a_history_of_an_unknown_window_has_a_bound_although_no_model_writes():
+def test_the_embedded_summariser_bounds_an_unknown_window():
     model = ScriptedChatModel(answers=lambda _: RuntimeError("401"))
     for count, outcome in ((18, "kept"), (20, "compacted")):
         result = Compactor(model, **BOUNDED).compact(SAID[:count], thread_id="t")

@@ -54,7 +54,7 @@ def test_a_span_that_fits_takes_one_call_with_everything_in_it():
     assert "400 tokens" in prompt
 
 
-def test_a_summariser_with_a_small_window_keeps_most_of_it_for_reading():
+def test_a_small_window_is_mostly_for_reading():
     model = ScriptedChatModel(answers=cited_note)
     summary_request = request(turns(12), limit=4_096)
     summary = ChatModelSummarizer(model, window=4_000, min_tokens=0).summarize(summary_request)
@@ -146,7 +146,7 @@ def test_an_overflow_halves_the_reading_and_still_nothing_is_dropped(mode):
     assert summary.cost.calls == len(model.calls)
 
 
-def test_a_window_too_small_for_the_prompt_is_said_before_anything_is_spent():
+def test_a_window_too_small_for_the_prompt_costs_nothing():
     model = ScriptedChatModel(answers=[])
     with pytest.raises(SummarizerOverflow, match="500 tokens"):
         ChatModelSummarizer(model, window=500).summarize(request(turns(1)))
@@ -172,7 +172,7 @@ def test_identity_changes_with_whatever_changes_the_summary():
     assert len(set(changed)) == len(changed)
 
 
-def test_a_callers_prompt_is_used_with_its_braces_and_the_rest_around_it():
+def test_a_callers_prompt_keeps_its_braces():
     template = 'Reply like {"goal": {"n": 1}}.\nRead:\n{messages}\nThanks.'
     model = ScriptedChatModel(answers=cited_note)
     summary_request = request(turns(1), summary_so_far="## Done\n- began [m0]", limit=300)
@@ -242,7 +242,7 @@ def test_async_functions_and_runnables_work_with_and_without_a_loop(function, mo
 
 
 @sync_and_async
-def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
+def test_a_far_too_small_text_is_asked_for_again(mode):
     answers = iter(["502 Bad Gateway", GOOD])
     summary = summarised(CallableSummarizer(lambda _: next(answers)), request(turns(9)), mode)
     assert (summary.text, summary.cost.calls) == (GOOD.strip(), 2)
@@ -252,7 +252,7 @@ def test_a_text_that_is_far_too_small_is_asked_for_once_more(mode):
 
 
 @pytest.mark.parametrize(("words_of_call", "words_of_result"), [(4, 900), (900, 4), (900, 900)])
-def test_of_a_call_or_a_result_larger_than_a_reading_all_is_text(words_of_call, words_of_result):
+def test_a_giant_call_or_result_is_read_as_text(words_of_call, words_of_result):
     calls_and_results: list[BaseMessage] = []
     for call_words, result_words in (
         (words_of_call, words_of_result),
@@ -306,7 +306,7 @@ def test_a_function_that_fails_is_told_so(mode):
     assert caught.value.cost.calls == 1  # type: ignore[attr-defined]
 
 
-def test_what_hangs_in_a_sync_call_does_not_keep_a_loop_from_ending():
+def test_a_hanging_sync_call_lets_the_loop_end():
     class Model(SimpleChatModel):  # with no async form of its own
         def _call(self, messages: Any, *arguments: Any, **options: Any) -> str:
             return str(release.wait(20))
@@ -344,7 +344,7 @@ def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **setti
 
 
 @pytest.mark.parametrize("on_loop", [False, True])
-def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop):
+def test_a_too_long_summary_is_asked_for_once_more(on_loop):
     answers = [notes(400), notes(84), "- no third time"]
     model = ScriptedChatModel(answers=answers, cites=True)
     messages = tool_turns(30, 40)
@@ -356,7 +356,7 @@ def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop)
 
 
 @pytest.mark.parametrize("on_loop", [False, True])
-def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_lines_end(on_loop):
+def test_a_callers_limit_means_one_retry_then_a_cut(on_loop):
     model = ScriptedChatModel(answers=lambda _: LONG, cites=False)
     result = compacted(model, tool_turns(40, 40), max_summary_tokens=300, on_loop=on_loop)
     assert result.outcome == "compacted"

@@ -182,7 +182,7 @@ def test_a_compactors_own_listener_hears_of_an_unreadable_archive():
     assert heard_kinds == [("archive", "error"), ("stuck", "ok")]
 
 
-def test_failures_are_counted_by_what_failed_in_series_that_stood_at_0():
+def test_failures_are_counted_in_series_that_begin_at_0():
     """A series that begins with 1 has not grown: `increase(...) > 0` would miss the first."""
     broken = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
     empty = ScriptedChatModel(answers=lambda messages: "")
@@ -225,7 +225,7 @@ def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
         assert attributes["conspectus.calls"] == 1
         assert span.status.status_code is StatusCode.UNSET
         channel = graph.get_state(thread_config()).values["_conspectus"]
-        assert attributes["conspectus.record"] == channel["head"]
+        assert attributes["conspectus.record"] == channel["head_id"]
         [call] = telemetry.spans_named("chat scripted")
         assert call.kind is trace.SpanKind.CLIENT
         assert call.attributes["gen_ai.operation.name"] == "chat"
@@ -237,7 +237,7 @@ def test_an_agents_compaction_is_one_tree_inside_the_users_own_span():
 
 @pytest.mark.parametrize("error_messages", [False, True])
 @pytest.mark.parametrize("raises", [False, True])
-def test_a_compaction_that_failed_says_so_and_what_was_said_only_if_asked(raises, error_messages):
+def test_a_failed_compaction_tells_content_only_if_asked(raises, error_messages):
     model = ScriptedChatModel(answers=lambda messages: ValueError(f"bad: {SECRET}"))
     expectation = pytest.raises(SummaryError) if raises else nullcontext()
     with instrumented(error_messages=error_messages) as telemetry:

@@ -76,9 +76,7 @@ BROKEN_ENDS = (
 @pytest.mark.parametrize("options", [[], SMALL], ids=["kept", "compacted"])
 @pytest.mark.parametrize("steps", BROKEN_ENDS)
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
-    tmp_path, form, steps, options
-):
+def test_written_histories_are_valid_and_mends_are_noted(tmp_path, form, steps, options):
     path = tmp_path / "in.json"
     out = tmp_path / "out.json"
     rows = broken(form, steps)

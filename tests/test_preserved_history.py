@@ -16,7 +16,7 @@ from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import PreservedState
 from conspectus.langchain.agent_step import AgentStep
 from conspectus.langchain.foreign_changes import apply_changes
-from conspectus.langchain.state import added
+from conspectus.langchain.state import add_writes
 from scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
@@ -159,10 +159,10 @@ def test_a_thread_may_have_begun_with_its_history_replaced(with_store):
 
 def test_the_same_words_said_again_are_another_message():
     writes: list[Any] = [[("user", "Go on.")], ("user", "Go on."), [AIMessage("Done.", id="a")]]
-    ids = [message.id for message in added([], writes)]  # type: ignore[union-attr]
+    ids = [message.id for message in add_writes([], writes)]  # type: ignore[union-attr]
     assert len(set(ids)) == 3
     for cut in range(4):
-        whole = added(added([], writes[:cut]), writes[cut:])
+        whole = add_writes(add_writes([], writes[:cut]), writes[cut:])
         assert [message.id for message in whole] == ids  # type: ignore[union-attr]
 
 
@@ -186,7 +186,7 @@ def test_two_conversations_without_a_thread_that_begin_alike_share_nothing(tmp_p
         assert ("alpha" in text) != ("beta" in text)
 
 
-def test_a_history_that_was_shorter_once_is_seen_as_in_another_process():
+def test_a_once_shorter_history_is_seen_as_in_another_process():
     settings = {**SETTINGS, "history": "preserve", "archive": Archive.open("memory:")}
     middlewares = [SummarizationMiddleware("embedded", **settings) for _ in range(2)]
     messages = [HumanMessage(f"Question {n}.", id=f"m{n}") for n in range(30)]
@@ -196,7 +196,7 @@ def test_a_history_that_was_shorter_once_is_seen_as_in_another_process():
         state |= middlewares[0].before_model(state, Runtime())
     middlewares[0].before_model({**state, "messages": messages[:18]}, Runtime())
     views = [
-        run(AgentStep(middleware._setup, state, Runtime()).view()).messages
+        run(AgentStep.of(middleware._setup, state, Runtime()).view()).messages
         for middleware in middlewares
     ]
     assert views[0] == views[1]

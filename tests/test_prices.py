@@ -36,23 +36,23 @@ def model(name: str, **details: Any) -> ScriptedChatModel:
     return ScriptedChatModel(answers=[reporting(**details)] * 9, model_name=name)
 
 
-def test_what_is_read_and_written_in_a_cache_has_prices_of_its_own():
+def test_cache_reads_and_writes_have_own_prices():
     price = Price(1.0, 10.0, cached=0.1, written=1.25, written_hour=2.0)
     assert price.of(CACHED) == pytest.approx(0.2 + 0.05 + 0.25 + 0.2 + 1.0)
     assert Price(1.0, 10.0).of(CACHED) == pytest.approx(2.0)
 
 
-def test_the_callers_own_price_goes_first_and_without_the_package_there_are_no_others(monkeypatch):
+def test_a_callers_price_comes_first(monkeypatch):
     cost = Cost(1, 1_000_000).asked_of("gpt-5-mini")
     assert price_of(cost, {"gpt-5-mini": Price(7.0, 7.0)}) == 7.0
     assert price_of(cost) == pytest.approx(0.25)
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert price_of(cost + cost) is None
-    with pytest.raises(PolicyError, match="prices stand by model"):
+    with pytest.raises(PolicyError, match="prices are given by model"):
         set_prices([])  # type: ignore[arg-type]
 
 
-def test_an_unknown_price_is_said_once_and_leaves_all_of_the_bill_open(caplog):
+def test_an_unknown_price_leaves_the_bill_open(caplog):
     caplog.set_level(logging.INFO, "conspectus")
     prices._log_unknown.cache_clear()
     empty = ScriptedChatModel(answers=lambda messages: "", model_name="small", usage=(1_000, 50))

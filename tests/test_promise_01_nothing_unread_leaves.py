@@ -29,7 +29,7 @@ def test_a_summariser_that_skips_messages_is_refused():
     assert "1 of 60 messages were not read" in result.reason
 
 
-def test_a_function_that_reads_in_several_calls_gets_what_it_has_written_so_far():
+def test_a_function_gets_its_summary_so_far():
     calls: list[list[Any]] = []
 
     def write(messages: list[Any]) -> str:

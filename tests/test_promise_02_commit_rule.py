@@ -25,7 +25,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("fault", "kind_of_values"), [*FAULTS, ("fail", "drafts")])
-def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(fault, kind_of_values):
+def test_a_failing_store_leaves_the_history_unchanged(fault, kind_of_values):
     writer = (
         Scripted(short_summary) if kind_of_values == "drafts" else "embedded"
     )  # whose text cost nothing
@@ -38,7 +38,7 @@ def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(fault, kind_
     assert result.reason
 
 
-def test_a_record_that_could_not_be_written_leaves_the_one_before_in_force():
+def test_an_unwritten_record_leaves_the_last_in_force():
     store = FaultyStore()
     compactor = new_compactor(archive=Archive(store))
     first = compacted(MESSAGES, compactor, force=True)
@@ -86,7 +86,7 @@ def model(text: str) -> ChatModelSummarizer:
     "make_summarizer", [model, lambda text: lambda messages: text], ids=["model", "function"]
 )
 @pytest.mark.parametrize("text", NO_SUMMARIES.values(), ids=NO_SUMMARIES.keys())
-def test_what_a_model_or_a_function_says_instead_of_a_summary_is_none(text, make_summarizer):
+def test_an_answer_that_is_no_summary_is_rejected(text, make_summarizer):
     result = compacted(MESSAGES, new_compactor(make_summarizer(text)), force=True)
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
     assert result.failed == "summary"
@@ -125,7 +125,7 @@ def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere():
     assert not re.search(r"\[\w{8}\]", result.messages[0]["content"])
 
 
-def test_without_an_archive_the_ids_that_a_summariser_cites_are_left_out():
+def test_without_an_archive_cited_ids_are_left_out():
     scripted = Scripted(lambda request: f"- The user asked why. [{request.entries[0].cite}]")
     result = compacted(MESSAGES, new_compactor(scripted, archive=None, notes=False), force=True)
     assert result.messages[0]["content"].splitlines()[3] == "- The user asked why."

@@ -29,7 +29,7 @@ from stateful.looks import Look, counted
 from stateful.oracle import POINTER, is_summary, plain, role_of
 
 
-def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
+def test_a_clip_with_a_new_id_is_recognised():
     scripted = Scripted(short_summary)
     compactor = new_compactor(scripted, window=3_000, keep=("messages", 4))
     giant = HumanMessage("x " * 9_000 + " SECRET-7788 " + "y " * 5_000)
@@ -45,7 +45,7 @@ def test_a_clip_that_comes_back_under_a_new_id_is_still_known():
     assert compactor.recall("SECRET-7788", thread_id="t").hits
 
 
-def test_an_older_clip_that_is_sent_again_is_shown_as_short_as_the_newest():
+def test_an_older_clip_is_shown_as_short_as_the_newest():
     compactor = new_compactor(window=3_000)
     question = user("Read this log. " + " ".join(f"line {n} is ok" for n in range(3_000)))
     first = list(compacted([question], compactor).messages)
@@ -111,7 +111,7 @@ def test_what_is_not_clipped_is_the_callers_own_object_unchanged(messages, windo
     check_nothing_missing(messages, result, compactor)
 
 
-def test_the_summary_stands_behind_the_system_message_before_the_request_that_is_under_way():
+def test_the_summary_is_between_system_message_and_request():
     messages = agent_history(30)
     result = compacted(messages, new_compactor(window=3_000, keep=("messages", 4)))
     assert result.outcome == "compacted"
@@ -184,7 +184,7 @@ class KeptIsUntouchedAgent(KeptIsUntouched, AgentWorld):
 TestKeptIsUntouchedThroughAgents = budgeted(KeptIsUntouchedAgent, short=2, long=100)
 
 
-def test_a_clip_whose_original_is_damaged_is_no_fault_of_the_caller(tmp_path, caplog):
+def test_a_clip_with_a_damaged_original_fails_nothing(tmp_path, caplog):
     path = tmp_path / "archive.db"
     compactor = new_compactor(window=3_000, archive=str(path))
     question = user("Read this log. " + " ".join(f"line {n} is ok" for n in range(3_000)))

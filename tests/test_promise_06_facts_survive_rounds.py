@@ -56,13 +56,13 @@ def model(text: str) -> ChatModelSummarizer:
     [lambda: None, lambda: Scripted(short_summary), lambda: model("- nothing much happened")],
     ids=["embedded", "own", "model"],
 )
-def test_what_the_user_has_stated_is_in_the_summary_after_ten_rounds_word_for_word(make_summarizer):
+def test_the_users_statements_survive_ten_rounds(make_summarizer):
     first = [m for fact in FACTS for m in (user(fact), assistant("Understood."))]
     result = compact_in_rounds(
         new_compactor(make_summarizer(), window=16_000, keep=("messages", 2)), first, 10
     )
     for fact in FACTS:
-        assert f"- {fact} [" in result.messages[0]["content"]
+        assert f"- The user: {fact} [" in result.messages[0]["content"]
 
 
 def test_a_limit_that_was_changed_stands_before_the_new_one():
@@ -77,7 +77,7 @@ def test_a_limit_that_was_changed_stands_before_the_new_one():
     assert 0 <= old < new
 
 
-def test_findings_of_a_model_stand_through_later_rounds_until_it_writes_them_anew():
+def test_findings_stay_until_a_model_rewrites_them():
     numbers = iter(range(100))
     answers = ScriptedChatModel(answers=lambda _: f"- The cause is number {next(numbers)}.")
     compactor = new_compactor(ChatModelSummarizer(answers), window=16_000, keep=("messages", 2))
@@ -91,7 +91,7 @@ def test_findings_of_a_model_stand_through_later_rounds_until_it_writes_them_ane
     ]
 
 
-def test_the_newest_to_do_list_stands_under_what_is_open_through_later_rounds():
+def test_the_newest_to_do_list_stays_through_rounds():
     def listed(number: int, *items: tuple[str, str]) -> list[dict[str, Any]]:
         todos = [{"content": text, "status": status} for text, status in items]
         return call_and_result("write_todos", {"todos": todos}, "Updated.", f"t{number}")
@@ -108,7 +108,7 @@ def test_the_newest_to_do_list_stands_under_what_is_open_through_later_rounds():
     assert ["paint it" in open_lines[1], "in_progress" in open_lines[1]] == [True, True]
 
 
-def test_a_summary_of_ones_own_takes_the_place_of_the_one_before():
+def test_a_callers_summary_replaces_the_one_before():
     numbers = iter(range(100))
     scripted = Scripted(lambda _: f"- This is summary {next(numbers)}.")
     result = compact_in_rounds(

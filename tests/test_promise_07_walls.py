@@ -99,7 +99,7 @@ def test_two_branches_whose_summaries_say_the_same_are_kept_apart():
         compactor.recall(id="x-pear", thread_id="t")
 
 
-def test_a_record_that_was_read_in_one_thread_is_not_there_in_another():
+def test_a_record_of_one_thread_is_not_in_another():
     compactor = new_compactor(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4))
     first = compactor.compact(talk(10), thread_id="one", force=True)
     compactor.compact([*first.messages, *talk(10, 5)], thread_id="one", force=True)
@@ -112,7 +112,7 @@ def test_a_record_that_was_read_in_one_thread_is_not_there_in_another():
     assert archive.chain(second_scope) == ()
 
 
-def test_what_was_recalled_is_not_shown_once_its_original_was_edited_away():
+def test_an_edited_original_is_recalled_no_more():
     secret = "The secret word of the heron branch is QUARTZ-7781."
     lookups = [recall_call(query="secret word heron"), recall_call(id="heron-1")]
     agent = RecallingAgent({"LOOK": [lookups]}, history="preserve")

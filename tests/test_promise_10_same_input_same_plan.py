@@ -61,7 +61,7 @@ ALIKE = [
 
 
 @pytest.mark.slow
-def test_the_same_history_gives_the_same_record_and_draft_in_every_process():
+def test_every_process_makes_the_same_record_and_draft():
     code = (
         "from conspectus.engine.summary import hash_of\n"
         "from compactor_support import compacted, new_compactor\n"

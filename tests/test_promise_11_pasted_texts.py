@@ -69,7 +69,7 @@ def test_a_summary_that_is_pasted_into_another_history_is_said_there(form, sayer
         assert record_ids(compactor) == []
 
 
-def test_a_graph_without_a_checkpointer_knows_the_summary_that_comes_back_as_a_dict():
+def test_a_summary_that_comes_back_as_a_dict_is_recognised():
     view = list[Any]()
     looked = " I looked at it again." * 20
     middleware = SummarizationMiddleware(
@@ -131,9 +131,7 @@ def talk_of(form: str, count: int) -> list[Any]:
 @pytest.mark.parametrize(
     ("whose", "original_left"), [("tool", True), ("user", True), ("user", False)]
 )
-def test_a_clip_that_is_pasted_beside_its_original_or_after_it_has_left_is_a_message(
-    form, whose, original_left
-):
+def test_a_pasted_clip_is_a_message(form, whose, original_left):
     compactor = new_compactor(Scripted(short_summary), window=2_500, keep=("messages", 2))
     beginning = [message_of(form, "user", LOG, "h0")] if whose == "user" else with_a_clip(form)
     view = compacted(beginning, compactor).messages
@@ -175,7 +173,7 @@ def test_a_summary_that_is_pasted_is_a_message(form, whole):
 
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("who", ["user", "tool", "assistant"])
-def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(form, who):
+def test_a_clip_in_place_of_a_removed_original_is_a_message(form, who):
     compactor = new_compactor(Scripted(short_summary), window=1_500, keep=("messages", 4))
     beginning = [message_of(form, "user", LOG, "h1")] if who == "assistant" else with_a_clip(form)
     view = compacted(beginning, compactor).messages

@@ -58,9 +58,9 @@ def test_looking_for_a_branch_changes_nothing_and_settling_it_does():
     history = HistoryContext(compactor._engine, SCOPE)
     view = run(load_view(history, read_messages(sent[:4])))
     assert view.chain == ()
-    assert compactor.archive.head(SCOPE) == head
+    assert compactor.archive.head_id(SCOPE) == head
     run(settle_branch(view))
-    assert compactor.archive.head(SCOPE) == ""
+    assert compactor.archive.head_id(SCOPE) == ""
 
 
 def test_a_branch_that_could_not_be_noted_is_noted_later(monkeypatch):
@@ -83,7 +83,7 @@ def test_a_branch_that_could_not_be_noted_is_noted_later(monkeypatch):
 
     monkeypatch.setattr(Archive, "set_head", failing_twice)
     other = [*sent[:4], *talk(40, 5)]
-    assert compacted(other[:4], listening).head  # still that of the branch that was left
+    assert compacted(other[:4], listening).head_id  # still that of the branch that was left
     assert compacted(other, listening, force=True).outcome == "compacted"
     assert events == ["start", "end"], "no other worker was there"
 
@@ -92,8 +92,8 @@ def test_a_branch_that_could_not_be_noted_is_noted_later(monkeypatch):
 def test_the_head_of_a_result_is_the_record_in_force_now(settings):
     compactor = new_compactor(keep=("messages", 10), **settings)
     result = compacted(TURNS[:60], compactor, force=True)
-    assert result.head == result.record_id
-    assert compacted(result.messages, compactor).head == result.record_id
+    assert result.head_id == result.record_id
+    assert compacted(result.messages, compactor).head_id == result.record_id
 
 
 def test_without_an_archive_a_branch_that_was_left_is_found_again():
@@ -119,7 +119,7 @@ def test_going_back_to_an_older_summary_keeps_what_still_fits():
 
 
 @pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
-def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(settings):
+def test_a_once_shorter_history_continues_its_later_records(settings):
     summarizer = Scripted(short_summary)
     compactor = new_compactor(summarizer, trigger=("messages", 8), keep=("messages", 2), **settings)
     sent = talk(30)
@@ -133,7 +133,7 @@ def test_a_whole_history_that_was_shorter_once_goes_on_from_its_later_records(se
     assert len(summarizer.requests) == calls_before
 
 
-def test_a_record_that_only_truncates_has_the_notes_before_it_when_it_comes_back():
+def test_a_clipping_record_keeps_the_notes_before_it():
     compactor = new_compactor(keep=("messages", 6), window=20_000, stale_results={"over": 400})
     compacted(talk(8), compactor, force=True)
     looked = talk(8)
@@ -167,7 +167,7 @@ def eager_compactor(summarizer: Scripted, **settings: Any) -> Compactor:
 
 @pytest.mark.parametrize("form", ["openai", "langchain"])
 @pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
-def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(form, settings):
+def test_a_message_sent_twice_is_paid_for_once(form, settings):
     summarizer = Scripted(short_summary)
     compactor = eager_compactor(summarizer, **settings)
     first = [repeated_message(form), *turns(0, 6, form)]
@@ -243,7 +243,7 @@ class Rewinding(Bench):
 
     def head(self, config: Any = None) -> str:
         values = self.graph.get_state(config or thread_config()).values
-        return str((values.get("_conspectus") or {}).get("head"))
+        return str((values.get("_conspectus") or {}).get("head_id", ""))
 
     def history(self) -> list[Any]:
         """The checkpoints before a call of the model, the latest first."""
@@ -263,7 +263,7 @@ def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on():
     assert "module m9" in bench.reachable()
     assert "m9" in bench.recalled("module m9")
     # After the first compaction, of m0 and m1 or so.
-    first = [s for s in bench.history() if bench.head(s.config) != "None"][-1]
+    first = [s for s in bench.history() if bench.head(s.config)][-1]
     old = next(s for s in bench.history() if bench.head(s.config) == bench.head(first.config))
     assert "module m9" not in str(old.values["messages"])
     head = bench.head(old.config)
@@ -279,7 +279,7 @@ def test_going_back_before_the_first_compaction_leaves_nothing_to_recall():
     bench.go(14, "m")
     first = next(s for s in reversed(bench.history()) if len(s.values) == 1)
     bench.go(0, "f", first.config)
-    assert bench.head() == "None"
+    assert bench.head() == ""
     assert "module m" not in bench.reachable()
     bench.go(12, "g")
     assert "module g1" in bench.reachable()
@@ -297,7 +297,7 @@ def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers()
             None, trigger=("messages", 8), keep=("messages", 3), history="preserve"
         )
         state |= middleware.before_model(state, Runtime()) or {}
-    records = state["_conspectus"]["head"]
+    records = state["_conspectus"]["records"]
     assert len(records) > 2
     covered = [key for record in records for key in record["covers"]]
     keys = [entry.key for entry in read_messages(state["messages"])]
@@ -307,7 +307,7 @@ def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers()
 
 @pytest.mark.parametrize("settings", [{}, {"archive": None}], ids=["archived", "in memory"])
 @pytest.mark.parametrize("clears", [True, False])
-def test_a_node_that_forgets_to_clear_its_messages_is_warned_about_once(clears, settings, caplog):
+def test_a_node_that_keeps_its_messages_is_warned_about_once(clears, settings, caplog):
     compactor = eager_compactor(Scripted(short_summary), **settings)
 
     def shorten(state: MessagesState) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from compactor_support import compacted, new_compactor
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
-from conspectus.notes import text
 from conspectus.notes.data import Notes
-from conspectus.notes.extraction import extract_notes, shape_of
+from conspectus.notes.extraction import extract_notes
+from conspectus.notes.line_text import write_line
+from conspectus.notes.outcomes import outcome_of
 from conspectus.notes.rendering import NotesRenderer
+from conspectus.notes.tally import tally_of
 from histories import assistant, call_and_result, talk, user
 from notes_read import COUNTED, DONE, GAP, left_out, under
 from stateful.agent_world import AgentWorld
@@ -94,9 +96,9 @@ RESULTS = [
 
 @pytest.mark.parametrize(("result", "words", "failed"), RESULTS)
 def test_a_result_is_shown_by_its_form(result, words, failed):
-    shape = shape_of(result)
-    assert words in shape.text
-    assert shape.failed is failed
+    outcome = outcome_of(result)
+    assert words in outcome.text
+    assert outcome.failed is failed
 
 
 FAILURES = [
@@ -106,20 +108,20 @@ FAILURES = [
 ]
 
 
-def test_a_result_of_any_depth_has_a_shape():
+def test_a_result_of_any_depth_has_an_outcome():
     """What can just be read as JSON may be too deep to be taken apart."""
     for depth in range(900, 1_000):
-        assert shape_of('{"a":' * depth + "1" + "}" * depth).text
-        assert shape_of("[" * depth + "]" * depth).text
+        assert outcome_of('{"a":' * depth + "1" + "}" * depth).text
+        assert outcome_of("[" * depth + "]" * depth).text
 
 
 @pytest.mark.parametrize("result", FAILURES)
-def test_what_says_by_its_fields_that_it_failed_is_told_as_failed(result):
+def test_a_result_whose_fields_say_failed_is_told_as_failed(result):
     [line] = done_lines(call_and_result("book_flight", {"id": "TP9"}, result, "1"))
     assert " → failed: " in line
 
 
-def test_a_result_marked_as_an_error_is_told_as_failed_whatever_it_says():
+def test_a_result_marked_as_error_is_told_as_failed():
     call = {"type": "tool_use", "id": "t1", "name": "book_flight", "input": {"id": "TP9"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "QX71", "is_error": True}
     history = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
@@ -127,7 +129,7 @@ def test_a_result_marked_as_an_error_is_told_as_failed_whatever_it_says():
     assert line.startswith("book_flight(TP9) → failed: QX71 [")
 
 
-def test_each_of_several_results_in_one_message_is_told_with_its_own_call():
+def test_each_result_is_told_with_its_own_call():
     calls = [
         {"type": "tool_use", "id": f"t{n}", "name": "book", "input": {"seat": f"S{n}"}}
         for n in range(3)
@@ -172,7 +174,7 @@ def forty_looks_and_mails() -> list[Message]:
     return history
 
 
-def test_what_does_not_fit_is_counted_by_tool_and_looks_give_way_before_deeds():
+def test_looks_give_way_before_deeds_and_are_counted():
     history = forty_looks_and_mails()
     compactor = new_compactor(window=4_000, keep=("messages", 1))
     view: list[Message] = []
@@ -258,10 +260,10 @@ def test_the_range_of_counted_lines_runs_forward():
         *call_and_result("ls", {}, "b.py", "m2"),
     ]
     edit, look = extract_notes(read_messages(whole)).lines
-    assert "recall range m1 to m2r" in text.text_of(text.tallied([text.tallied([look]), edit]))
+    assert "recall range m1 to m2r" in write_line(tally_of([tally_of([look]), edit]))
 
 
-def test_what_names_the_thing_stands_where_the_rest_of_a_call_is_cut():
+def test_a_cut_call_keeps_the_name_of_its_object():
     history: list[Message] = []
     for n in range(30):
         args = {"new": f"value = {n}\n" * 60, "file": "line\n" * 60, "old": "value\n" * 60}
@@ -331,11 +333,11 @@ def test_a_refused_to_do_list_is_not_the_one_in_force():
     assert "## Open\n- 2 | test\n- 1 | shipped" in notes
 
 
-def test_what_the_user_answers_to_a_question_of_a_tool_is_said_by_the_user():
+def test_an_answer_to_a_tools_question_is_the_users():
     notes = notes_of(
         *call_and_result("AskUserQuestion", {"question": "Which?"}, "The blue one,\nplease.", "a1")
     )
-    assert "## Said by the user\n- AskUserQuestion: The blue one,\n  please. [" in notes
+    assert "- The user, to AskUserQuestion: The blue one,\n  please. [" in notes
     notes_on_exit_code = notes_of(
         *call_and_result("ask_user", {}, "I got:\nCommand exited with code 1\nMend it.", "a1")
     )
@@ -354,7 +356,7 @@ def test_two_calls_under_one_id_keep_their_own_results():
     assert "pay(y) → refused y" in notes
 
 
-def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
+def test_a_long_session_counts_what_it_left_out():
     with Archive.open("memory:") as archive:
         compactor = Compactor(window=3_000, archive=archive, alternate_roles="off")
         view: list[Any] = []
@@ -367,7 +369,7 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
             ]
             result = compactor.compact(view, thread_id="t")
             view = list(result.messages)
-        shown = result.summary.count("- What does part ")
+        shown = result.summary.count("- The user: What does part ")
         in_view = sum(message["role"] == "user" for message in view[1:])
         assert left_out(result.summary) + shown + in_view == 200
         chain = archive.chain(Scope("local", "t", "main"))
@@ -387,7 +389,7 @@ def test_a_long_session_counts_what_it_left_out_and_reads_no_line_for_ever():
         '{"output": "KeyError: vat", "metadata": {"exit_code": 2}}',
     ],
 )
-def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
+def test_a_failed_program_outlasts_successful_ones(answer):
     messages = [user("Make it pass.", id="u0")]
     for n in range(40):
         output = answer if n == 5 else "Exit code: 0 (ok)\n" + "all of it is well\n" * 9
@@ -397,6 +399,79 @@ def test_a_program_that_ended_with_an_error_outlasts_those_that_did_not(answer):
     notes = notes_of(*messages, room=1_200)
     assert "bash(pytest tests/test_5.py) → failed: " in notes
     assert "pytest tests/test_6.py" not in notes
+
+
+def test_a_refusal_stands_under_what_it_refused():
+    notes = notes_of(
+        user("Delete the old branch.", id="u1"),
+        *call_and_result("ask_git", {"branch": "old"}, "It has two commits of its own.", "a1"),
+        assistant("It has commits that are nowhere else. Delete it?", id="a2"),
+        user("No, leave it.", id="u2"),
+    )
+    asked, refused = (notes.index(text) for text in ("Delete it?", "No, leave it."))
+    assert notes.index("Delete the old branch.") < notes.index("ask_git(old)") < asked < refused
+
+
+def test_calls_that_are_left_out_stand_where_the_first_of_them_was_made():
+    looks = [
+        m
+        for n in range(40)
+        for m in call_and_result("read_file", {"path": f"{n}"}, "x " * 90, f"{n}")
+    ]
+    messages = [user("First.", id="u1"), *looks, user("Second.", id="u2")]
+    lines = notes_of(*messages, room=300).splitlines()
+    assert [line for line in lines if "read_file(" not in line] == [
+        "## In order",
+        "- The user: First. [u1]",
+        lines[2],
+        "- The user: Second. [u2]",
+    ]
+    assert COUNTED.search(lines[2])
+
+
+@pytest.mark.parametrize(
+    ("command", "effect"),
+    [
+        ("grep -rn total src | head -5", False),
+        ("cd /app && git diff", False),
+        ("sed -n 1,40p a.py 2>/dev/null", False),
+        ("cat <<'EOF' > a.py\nrm = 1\nEOF", True),
+        ("sed -i 's/1/2/' a.py", True),
+        ("git add -A && git commit -m 'as it is'", True),
+        ("echo 'a > b'", False),
+        ("make test", None),
+    ],
+)
+def test_a_command_of_a_shell_changes_something_by_its_programs(command, effect):
+    messages = call_and_result("bash", {"command": command}, "done", "c")
+    [line] = extract_notes(read_messages(messages)).lines
+    assert line.effect is effect
+
+
+def test_of_a_table_that_is_cut_the_rows_stand_before_the_names_of_the_columns():
+    rows = [{"number": f"HAT{n}", "departure": "10:00", "seats": n} for n in range(40)]
+    notes = notes_of(*call_and_result("search_flight", {"day": 1}, json.dumps(rows), "f"), room=200)
+    assert "→ HAT0 | 10:00 | 0; HAT1 | 10:00 | 1; " in notes
+
+
+def test_of_a_record_that_is_cut_what_the_call_named_and_what_is_empty_come_last():
+    record = {"user": "mia_7", "middle_name": None, "born": "1957-10-05", "notes": "a word " * 90}
+    call = call_and_result("get_user", {"user": "mia_7"}, json.dumps(record), "g")
+    assert "get_user(mia_7) → born=1957-10-05; " in notes_of(*call, room=200)
+
+
+def test_of_a_call_like_the_last_one_what_differs_stands():
+    calls = [
+        m
+        for n, what in enumerate(("summary", "tree"))
+        for m in call_and_result(
+            "bash",
+            {"command": f"python tools/api_of_the_shop.py --owner acme {what}"},
+            "x " * 200,
+            f"{n}",
+        )
+    ]
+    assert "bash(…tree)" in notes_of(*calls, room=360)
 
 
 DEED = re.compile(r"deed-(\d+)-(well|badly)")

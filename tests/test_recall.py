@@ -154,7 +154,7 @@ def test_the_id_of_a_call_names_its_results_too(archive):
 @pytest.mark.parametrize(
     "name", ["nothing", "", "*", "' OR 1=1", "\udc00", "0" * 8, f"q1/{'9' * 5_000}"]
 )
-def test_an_unknown_id_is_not_found_and_one_that_is_gone_is_said_to_be(archive, entries, name):
+def test_unknown_and_expired_ids_have_different_errors(archive, entries, name):
     with pytest.raises(NotFoundError, match="no archived message"):
         recall(archive, id=name)
     assert recall(archive, id="q1").hits
@@ -164,7 +164,7 @@ def test_an_unknown_id_is_not_found_and_one_that_is_gone_is_said_to_be(archive, 
         recall(archive, id="q1")
 
 
-def test_a_range_is_inclusive_and_in_order_and_says_how_much_is_left_out(archive, entries):
+def test_a_range_is_inclusive_in_order_and_counts_the_rest(archive, entries):
     result = recall(archive, range=("a1", entries[3].cite))
     assert [hit.key for hit in result.hits] == [entry.key for entry in entries[1:4]]
     with pytest.raises(InputError, match="swap them"):
@@ -328,7 +328,7 @@ def test_among_short_messages_no_speaker_is_preferred(archive):
     assert len({round(score, 6) for score in scores.values()}) == 1
 
 
-def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive):
+def test_a_result_is_found_by_its_own_call(archive):
     cities = ["Lisbon", "Oslo", "Quito"]
     calls = assistant("", *((city, f"weather in {city}") for city in cities))
     results = [
@@ -372,7 +372,7 @@ def test_a_limit_holds_where_each_call_brings_its_result(archive):
     assert len(hits) <= 4, "and a result of the last"
 
 
-def test_in_one_message_words_find_their_place_and_the_end_can_be_reached(archive):
+def test_words_find_their_place_in_one_message(archive):
     lines = [f"row {n}: nothing to see here" for n in range(400)]
     lines[333] = "row 333: the vault is blue"
     text = "\n".join
@@ -392,7 +392,7 @@ def test_in_one_message_words_find_their_place_and_the_end_can_be_reached(archiv
         read(query="zebra")
 
 
-def test_of_a_text_in_chinese_a_passage_is_shown_where_the_whole_has_no_room(archive):
+def test_a_passage_of_a_chinese_text_is_shown(archive):
     talk = list[Any]()
     for n in range(25):
         whole = f"文件f{n}.txt：端口是{5000 + n}。" + f"第{n}份文件的说明。" * 65
@@ -431,7 +431,7 @@ def test_a_thread_of_other_sessions_names_them(tmp_path):
     with Compactor(
         trigger=("messages", 4), keep=("messages", 2), archive=tmp_path / "a.db"
     ) as compactor:
-        messages = [{"role": "user", "content": f"Look at m_{n}.py."} for n in range(8)]
+        messages = [{"role": "user", "content": f"Look at m_{n}.py." * 9} for n in range(8)]
         compactor.compact(messages, thread_id="g", session="sub-1")
         with pytest.raises(NotFoundError, match=r"no session 'main' of thread 'g'.*: 'sub-1'"):
             compactor.recall("m_1.py", thread_id="g")

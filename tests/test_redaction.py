@@ -36,7 +36,7 @@ def archived_rows(compactor: Compactor) -> list[dict[str, Any]]:
     return list(compactor.archive.export(SCOPE))  # type: ignore[union-attr]
 
 
-def test_a_secret_that_one_message_tells_goes_wherever_it_stands_in_the_same_compaction():
+def test_a_secret_is_removed_from_all_messages():
     """What says that it is a secret may stand in another message than it does."""
     secret = MADE.password()
     number = "4812"
@@ -119,7 +119,7 @@ def test_a_summary_from_before_redaction_is_redacted_where_it_is_read(notes):
 LINES = "\n".join(f"{n} PASSWORD={PASSWORD} all is well here" for n in range(400))
 
 
-def test_a_clipped_message_stays_as_it_was_and_its_archived_original_holds_no_secret():
+def test_a_clipped_messages_original_has_no_secret():
     messages: list[BaseMessage] = [
         HumanMessage("Go on.", id="u"),
         AIMessage("", tool_calls=[{"name": "run", "id": "c", "args": {}}], id="a"),
@@ -141,7 +141,7 @@ def test_a_clipped_message_stays_as_it_was_and_its_archived_original_holds_no_se
     assert second_result.messages[:-1] == result.messages
 
 
-def test_a_summary_from_before_redaction_is_redacted_where_messages_are_only_clipped():
+def test_an_old_summary_is_redacted_when_only_clipping():
     messages: list[Any] = [HumanMessage(f"My token is {TOKEN}.", id="u1")]
     messages += [AIMessage("I have it.", id="a1"), HumanMessage("Go on.", id="u2")]
     settings: Any = {"archive": Archive(InMemoryStore()), "notes": False}
@@ -162,7 +162,7 @@ def test_a_summary_from_before_redaction_is_redacted_where_messages_are_only_cli
     check_no_secret(result.record.to_json())
 
 
-def test_a_message_that_was_nearly_all_secret_still_fits_and_says_what_it_is():
+def test_a_nearly_all_secret_message_still_fits():
     key = MADE.pem(lines=300)
     messages = [HumanMessage(key, id="k"), AIMessage("I have it.", id="a"), HumanMessage("Go.")]
     compactor = new_compactor(window=2_000, redact=True, keep=("messages", 20))
@@ -403,7 +403,7 @@ class Quoting(InMemoryStore):
         return super().batch(ops)
 
 
-def test_what_an_archive_says_of_its_failure_is_redacted_in_every_log(caplog):
+def test_an_archives_error_is_redacted_in_every_log(caplog):
     store = Quoting()
     summarization = SummarizationMiddleware(
         None, trigger=("messages", 6), keep=("messages", 2), recall="auto", redact=True

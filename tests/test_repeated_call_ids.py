@@ -330,7 +330,7 @@ def test_the_endpoint_archives_or_sends_each_block_of_results(served, joined, na
 
 
 @pytest.mark.parametrize("naming", ["anew in each turn", "one for all", "by place"])
-def test_results_behind_such_ids_that_a_client_clears_are_not_summarised_again(tmp_path, naming):
+def test_cleared_results_with_repeated_ids_are_not_summarised_again(tmp_path, naming):
     talk = Talk(Random(1))
     records = list[str | None]()
     with proxied_upstream(lambda asked: chat_reply(), tmp_path, window=2_000) as (_, endpoint):
@@ -373,5 +373,5 @@ def test_results_behind_such_ids_that_a_client_clears_are_not_summarised_again(t
         ("removed 3 files", False),
     ],
 )
-def test_a_notice_of_what_was_taken_out_is_told_from_a_result(text, says):
+def test_a_clearing_notice_differs_from_a_result(text, says):
     assert is_notice(text) is says

@@ -202,7 +202,7 @@ def test_a_request_that_langchain_cannot_read_is_not_sent_again(caplog):
     assert set(request_kinds(archive.chain(SCOPE))) == {"smallest"}
 
 
-def test_only_a_loop_takes_a_runnable_and_it_needs_a_model_to_ride_on():
+def test_only_a_loop_takes_a_runnable():
     with pytest.raises(PolicyError, match="answers in the same loop"):
         Compactor(summary_request="cached")
     with pytest.raises(PolicyError):

@@ -132,7 +132,7 @@ MODELS_BY_WINDOW = {
     ("model", "limit"),
     [(name, limit) for limit in MODELS_BY_WINDOW for name in MODELS_BY_WINDOW[limit].split()],
 )
-def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
+def test_names_of_windows_match_like_the_endpoints(model, limit):
     windows = {"gpt-4o": 3_000, "gpt-4o-m*": 2_000, "gpt-4o-mini-2024-*": 2_500, "*": 1_000}
     with Fitter(archive="memory:", window=windows) as fitter:
         assert fitter.fit(HI, model=model, thread_id="t").budget == limit
@@ -140,7 +140,7 @@ def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model, limit):
     assert settings.window_of(model) == limit
 
 
-def test_the_room_for_an_answer_is_kept_as_it_was_asked_for():
+def test_the_room_for_an_answer_is_kept():
     messages = [{"role": ("user", "assistant")[n % 2], "content": "Step. " * 60} for n in range(40)]
     request: dict[str, Any] = {"model": "own", "thread_id": "t"}
     messages[1]["to_stay"] = "yes"

@@ -124,7 +124,7 @@ def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter):
         asyncio.run(sent_on(logger, ANN, data, "acompletion"))
 
 
-def test_what_is_not_understood_or_has_no_known_window_goes_on_as_it_came(fitter, caplog):
+def test_unknown_messages_and_windows_pass_unchanged(fitter, caplog):
     odd_request = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}, {"role": 7}]}
     nested: list[Any] = []
     for _ in range(3_000):

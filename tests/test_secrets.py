@@ -101,7 +101,7 @@ def test_a_value_that_was_told_once_goes_wherever_it_stands(text):
 
 
 @pytest.mark.parametrize("glue", ["\n", "\\n", "\r\n    "])
-def test_of_a_private_key_no_line_stays_where_its_end_was_cut_off(glue):
+def test_no_line_of_a_cut_private_key_stays(glue):
     key = MADE.pem()
     assert redacted(f"a\n{key}\nb") == "a\n[redacted: private-key]\nb"
     half = glue.join(key.split("\n")[:5])
@@ -118,7 +118,7 @@ NUMBERED: dict[str, Callable[[int, str], str]] = {
 
 @pytest.mark.parametrize("numbering", NUMBERED)
 @pytest.mark.parametrize("lines", [slice(0, 20), slice(None)])
-def test_no_line_of_a_key_stays_where_lines_are_numbered_or_in_quotes(numbering, lines):
+def test_no_line_of_a_numbered_or_quoted_key_stays(numbering, lines):
     key = MADE.pem(lines=25).split("\n")
     shown = "\n".join([NUMBERED[numbering](n, line) for n, line in enumerate(key, 1)][lines])
     for text in (shown, json.dumps({"out": shown}), json.dumps(key[lines])):
@@ -173,7 +173,7 @@ def test_json_is_still_json_with_the_same_names(data, ascii_only, indent):
     assert redacted(redacted_text) == redacted_text
 
 
-def test_what_a_secrets_name_has_left_beside_a_mark_is_secret_too():
+def test_the_rest_of_a_secret_beside_a_mark_is_secret():
     """Otherwise the second reading would change the first, and nothing be compacted any more."""
     text = f"staging2024: {PROVIDERS['github-token']}"
     result = REDACTOR.redact(text, "api_key")

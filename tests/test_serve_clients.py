@@ -16,6 +16,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from fault_server import FaultServer, faults
+from histories import call_and_result, user
 from postgres_support import postgres_schema
 from sdk_support import Chat, Messages, script
 from serve_support import (
@@ -23,6 +24,7 @@ from serve_support import (
     SECRET,
     WINDOW,
     Serving,
+    conspectus_header,
     provider_tokens,
     proxied_script,
     serving,
@@ -70,7 +72,18 @@ def post(endpoint: Serving, history: list[Any], **fields: Any) -> httpx.Response
     return httpx.post(f"{endpoint.openai_url}/chat/completions", json=body, headers=key)
 
 
-def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(tmp_path):
+def test_a_message_that_was_only_clipped_is_counted_in_a_header(tmp_path):
+    read = call_and_result("read_file", {"path": "log.txt"}, "x" * 40_000, "a1")
+    history = [user("Read the log."), *read]
+    with endpoint_with_window(tmp_path / "a.db") as (upstream, endpoint):
+        answer = post(endpoint, history)
+        [sent] = [request.body["messages"] for request in upstream.requests]
+    assert len(sent) == len(history)
+    assert conspectus_header(answer, "messages-evicted") == "0"
+    assert conspectus_header(answer, "messages-clipped") == "1"
+
+
+def test_headers_count_evictions_also_after_a_restart(tmp_path):
     history = talk(30)
     longer = [*history, {"role": "assistant", "content": "x"}, history[-1]]
     with endpoint_with_window(tmp_path / "a.db", alternate_roles="off") as (upstream, endpoint):
@@ -85,16 +98,16 @@ def test_what_was_left_out_is_in_headers_and_a_restart_goes_on_with_the_thread(t
         {name.removeprefix("x-conspectus-"): value for name, value in response.headers.items()}
         for response in (short, whole, longer_answer, after_restart)
     ]
-    assert (headers[0]["compacted"], headers[0]["messages-archived"]) == ("false", "0")
+    assert (headers[0]["compacted"], headers[0]["messages-evicted"]) == ("false", "0")
     assert headers[1]["compacted"] == "true"
-    assert len(sent) == len(history) - int(headers[1]["messages-archived"]) + 1
+    assert len(sent) == len(history) - int(headers[1]["messages-evicted"]) + 1
     assert int(headers[1]["tokens-before"]) == METER.messages(history)
     assert int(headers[1]["tokens-after"]) == METER.messages(sent)
-    for name in ("thread", "record", "messages-archived"):
+    for name in ("thread", "record", "messages-evicted"):
         assert headers[1][name] == headers[2][name] == headers[3][name]
 
 
-def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_path):
+def test_a_fitting_request_passes_byte_for_byte(tmp_path):
     raw = b'{"messages" : [{"role":"user","content":"h\\u00e9"}],\n "model":"m", "stream":true}'
     with endpoint_with_window(tmp_path / "a.db", lambda request: faults.slow(0.2, FILLER)) as (
         upstream,
@@ -123,7 +136,7 @@ def test_beside_many_tools_the_window_is_not_filled_to_its_brim(tmp_path):
     assert 0.8 * WINDOW < max(sent.tokens for sent in upstream.requests) < 0.97 * WINDOW
 
 
-def test_a_long_answer_beside_many_tools_takes_half_of_what_they_leave(tmp_path):
+def test_a_long_answer_takes_half_of_what_tools_leave(tmp_path):
     look = {"name": "look", "description": FILLER * 32, "parameters": {"type": "object"}}
     tools = [{"type": "function", "function": look}]
     assert METER.tools(tools) > WINDOW / 2
@@ -133,13 +146,13 @@ def test_a_long_answer_beside_many_tools_takes_half_of_what_they_leave(tmp_path)
         assert len(upstream.requests) == 1
 
 
-def test_more_room_for_the_answer_does_not_make_a_window_seem_smaller(tmp_path):
+def test_room_for_the_answer_does_not_shrink_a_window(tmp_path):
     answers = []
     with proxied_script(
         ["fine"] * 3, tmp_path / "a.db", window=20_000, count=provider_tokens
     ) as upstream_and_endpoint:
         for max_tokens in (6_000, 9_000, 9_000):  # a client that wants a longer answer asks again
-            answers.append(post(upstream_and_endpoint[1], talk(25), max_tokens=max_tokens))
+            answers.append(post(upstream_and_endpoint[1], talk(22), max_tokens=max_tokens))
     assert [answer.headers["x-conspectus-compacted"] for answer in answers] == ["false"] * 3
 
 

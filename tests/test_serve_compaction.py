@@ -12,8 +12,8 @@ import pytest
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus_serve.held import Held, HeldHistories
-from conspectus_serve.reading import RequestReader
+from conspectus_serve.held import HeldHistories, HeldHistory
+from conspectus_serve.request_reader import RequestReader
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from serve_support import (
     METER,
@@ -107,12 +107,12 @@ def test_a_held_history_is_read_beside_the_event_loop(tmp_path, monkeypatch):
 
 def test_a_long_line_of_responses_is_held_whole():
     with Archive.open("memory:") as archive:
-        held = Held("t")
+        held = HeldHistory("t")
         for number in range(150):
             HeldHistories(archive).keep("ann", held, f"r{number}", [number])
             names = [*held.names, f"r{number}"]
             held = HeldHistories(archive).find("ann", f"r{number}")
-            assert held == Held("t", names, list(range(number + 1)))
+            assert held == HeldHistory("t", names, list(range(number + 1)))
         assert HeldHistories(archive).find("bob", "r9") is None
 
 
@@ -143,7 +143,7 @@ def compaction_item(answer: Any) -> Any:
     return item.model_dump(exclude_none=True)
 
 
-def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path):
+def test_a_trigger_is_answered_with_one_item(tmp_path):
     history = long_history()
     with endpoint_and_client(tmp_path / "a.db") as (upstream, _, client):
         items_and_trigger = [*history, TRIGGER]
@@ -170,7 +170,7 @@ def test_a_trigger_is_answered_with_one_item_that_comes_back_as_notes(tmp_path):
                 assert METER.messages(sent) < METER.messages(history) * (0.5 if not earlier else 1)
 
 
-def test_an_item_is_its_tenants_and_outlives_a_restart_but_not_its_thread(tmp_path):
+def test_an_item_outlives_a_restart_but_not_its_thread(tmp_path):
     with endpoint_and_client(tmp_path / "a.db") as (upstream, endpoint, client):
         item = compaction_item(client.responses.compact(model="m", input=long_history()))
         with_item: Any = [item, NEW]
@@ -198,7 +198,7 @@ def test_a_providers_own_item_goes_through_and_counts(tmp_path, path):
     item: Any = {"type": "compaction", "encrypted_content": "gAAAA" + "x1Yz" * 300}
     body: dict[str, Any] = {"model": "m", "input": [{**item, "id": "cmp_1"}, NEW]}
     if path == "/v1/messages":
-        block = {**item, "content": "What was said so far. " * 200}
+        block = {**item, "content": "What was said so far. " * 120}
         body = {"model": "m", "messages": [{"role": "assistant", "content": [block]}, NEW]}
     with endpoint_and_client(tmp_path / "a.db") as (upstream, endpoint, _):
         answer = post(endpoint, path, body)

@@ -60,9 +60,7 @@ post = partial(serve_support.post, authorization=f"Bearer {KEY}")
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
-def test_a_body_that_is_none_gets_an_error_in_the_protocols_form(
-    endpoint, upstream, path, content, status
-):
+def test_an_invalid_body_gets_an_error_of_the_protocol(endpoint, upstream, path, content, status):
     answer = post(endpoint, path, content)
     assert answer.status_code == status, answer.text
     body = answer.json()
@@ -82,7 +80,7 @@ PLAIN: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": 
 
 
 @pytest.mark.slow
-def test_a_body_of_twenty_megabytes_goes_through_and_a_larger_one_does_not(upstream, tmp_path):
+def test_only_bodies_up_to_the_limit_pass(upstream, tmp_path):
     body = json.dumps(PLAIN).encode()
     with serving(upstream.anthropic_url, tmp_path / "a.db", window=10**9) as endpoint:
         for path in ("/v1/chat/completions", "/v1/messages", "/v1/responses"):
@@ -95,7 +93,7 @@ def test_a_body_of_twenty_megabytes_goes_through_and_a_larger_one_does_not(upstr
         assert len(upstream.requests[0].text) > LARGEST_BODY - 1_000
 
 
-def test_a_body_in_an_unknown_or_broken_coding_or_that_grows_too_large_is_refused(endpoint):
+def test_unknown_broken_or_huge_codings_are_refused(endpoint):
     bomb = (gzip.compress(b" " * 200_001), "gzip", 413)
     broken = [(b"x", coding, 400) for coding in ("gzip", "zstd", "br")]
     broken += [(zstandard.compress(b"{}" * 99)[:-4], "zstd", 400)]

@@ -121,7 +121,7 @@ def test_a_client_that_closes_its_half_gets_its_answer(tmp_path, version, body):
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_a_client_that_closes_its_half_within_an_answer_gets_all_of_it(tmp_path, version):
+def test_a_half_closed_client_gets_its_whole_answer(tmp_path, version):
     go_on = threading.Event()
 
     async def events() -> AsyncIterator[bytes]:
@@ -190,7 +190,7 @@ ODD = {
 
 @pytest.mark.parametrize("number", ODD)
 @pytest.mark.parametrize("history", [talk(1), talk()])
-def test_a_number_keeps_its_text_whether_or_not_a_request_is_rewritten(tmp_path, number, history):
+def test_a_number_keeps_its_text_in_every_request(tmp_path, number, history):
     call = {"type": "tool_use", "id": "toolu_1", "name": "put", "input": {"n": "NUMBER"}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}
     newest = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
@@ -207,7 +207,7 @@ def test_a_number_keeps_its_text_whether_or_not_a_request_is_rewritten(tmp_path,
     assert texts == [number, number]
 
 
-def test_what_is_no_number_goes_on_as_it_came_or_is_refused(tmp_path):
+def test_an_invalid_number_passes_or_is_refused(tmp_path):
     with proxied_upstream(lambda asked: chat_reply(), tmp_path) as (upstream, endpoint):
         for number in ("NaN", "Infinity", "-Infinity"):
             raw = {

@@ -70,7 +70,7 @@ def test_a_refreshed_token_is_the_same_person_on_loopback(tmp_path):
         assert conspectus_header(first, "thread") in archive.threads("local")
 
 
-def test_a_header_or_a_claim_names_the_tenant_behind_the_operators_token(tmp_path):
+def test_a_header_or_claim_names_the_tenant(tmp_path):
     by_header = [{"x-user": who, "authorization": f"Bearer {n}"}
                  for n, who in enumerate(("ann", "ann", "bob"))]  # fmt: skip
     by_claim = [
@@ -337,7 +337,7 @@ def test_the_banner_says_which_windows_are_known(
     assert "/v1/ -> http://h/v1/\n" in ended.stderr
 
 
-def test_a_request_is_one_line_of_the_log_whatever_its_client_writes(tmp_path, caplog):
+def test_a_request_is_always_one_line_of_the_log(tmp_path, caplog):
     caplog.set_level(logging.INFO, "conspectus.serve")
     evil = "gpt\nERROR all is lost" + "x" * 2_000_000
     with proxied_upstream(lambda request: chat_reply(), tmp_path) as (_, endpoint):
@@ -375,7 +375,7 @@ def test_health_and_figures_are_there(tmp_path):
     assert len(upstream.requests) == 1
 
 
-def test_the_page_is_for_this_machine_or_for_who_has_the_token(tmp_path):
+def test_the_page_needs_this_machine_or_the_token(tmp_path):
     page = "/conspectus/"
     with proxied_upstream(lambda request: chat_reply(), tmp_path, token=TOKEN) as (_, endpoint):
         assert httpx.get(endpoint.url + page).status_code == 401

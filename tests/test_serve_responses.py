@@ -13,7 +13,7 @@ from openai import BadRequestError, OpenAI
 
 from conspectus.archive import Archive
 from conspectus.errors import ArchiveError
-from conspectus_serve.held import HELD_SECONDS, Held, HeldHistories
+from conspectus_serve.held import HELD_SECONDS, HeldHistories, HeldHistory
 from conspectus_serve.threads import scope_of
 from serve_support import EVENTS, JSON, Serving, Upstream, UpstreamRequest, served_app, serving
 
@@ -84,9 +84,7 @@ def last_request(upstream: Upstream) -> str:
 
 
 @pytest.mark.parametrize("deleted_index", [0, 1, 2])
-def test_a_response_that_was_deleted_answers_no_more_and_no_chain_through_it(
-    tmp_path, deleted_index
-):
+def test_a_deleted_response_ends_every_chain_through_it(tmp_path, deleted_index):
     with providing(tmp_path) as (upstream, _, client):
         names = list[str]()
         previous_id = None
@@ -131,7 +129,7 @@ def test_another_process_deletes_what_this_one_remembers(tmp_path):
     with Archive.open(tmp_path / "a.db") as archive:
         first_process = HeldHistories(archive)
         second_process = HeldHistories(archive)
-        first_process.keep("ann", Held("t"), "a", ["first"])
+        first_process.keep("ann", HeldHistory("t"), "a", ["first"])
         held = first_process.find("ann", "a")
         assert held is not None
         first_process.keep("ann", held, "b", ["second"])
@@ -145,10 +143,10 @@ def test_another_process_deletes_what_this_one_remembers(tmp_path):
         )
 
 
-def test_a_name_that_comes_again_does_not_bring_back_what_was_deleted(monkeypatch):
+def test_a_reused_name_does_not_bring_back_a_deletion(monkeypatch):
     with Archive.open("memory:") as archive:
         histories = HeldHistories(archive)
-        histories.keep("ann", Held("t"), "a", ["first"])
+        histories.keep("ann", HeldHistory("t"), "a", ["first"])
         chain = histories.find("ann", "a")
         assert chain is not None
         histories.keep("ann", chain, "b", ["second"])
@@ -156,7 +154,7 @@ def test_a_name_that_comes_again_does_not_bring_back_what_was_deleted(monkeypatc
             failing.setattr(archive, "write_remarks", _fail)
             with pytest.raises(ArchiveError):
                 histories.delete("ann", "a")
-        histories.keep("ann", Held("other thread"), "a", ["of another conversation"])
+        histories.keep("ann", HeldHistory("other thread"), "a", ["of another conversation"])
         assert histories.find("ann", "b") is None
         kept_again = histories.find("ann", "a")
         assert kept_again is not None
@@ -170,7 +168,7 @@ def _fail(*args: Any, **options: Any) -> None:
 def test_a_response_expires_as_at_its_provider(tmp_path, monkeypatch):
     with Archive.open("memory:") as archive:
         histories = HeldHistories(archive)
-        histories.keep("ann", Held("t"), "a", ["first"])
+        histories.keep("ann", HeldHistory("t"), "a", ["first"])
         assert histories.find("ann", "a") is not None
         later = time.time() + HELD_SECONDS + 1
         monkeypatch.setattr("conspectus_serve.held.time.time", lambda: later)

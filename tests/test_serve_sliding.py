@@ -171,9 +171,7 @@ SLIDING: dict[str, Any] = {
 
 @pytest.mark.parametrize("headers", [None, THREAD_HEADER], ids=["found", "named"])
 @pytest.mark.parametrize(("pick", "turn"), SLIDING.values(), ids=SLIDING)
-def test_a_client_that_slides_has_one_history_that_is_compacted_as_the_whole(
-    tmp_path, pick, turn, headers
-):
+def test_a_sliding_client_has_one_whole_history(tmp_path, pick, turn, headers):
     (tmp_path / "whole").mkdir()
     with talking(tmp_path / "whole") as whole:
         whole.run(all_of, turn, headers=headers)
@@ -275,7 +273,7 @@ def test_another_session_of_a_client_does_not_slide_into_a_history(tmp_path):
     assert third == first
 
 
-def test_a_request_that_fits_is_not_filled_with_what_its_client_has_dropped(tmp_path):
+def test_a_fitting_request_gets_no_dropped_messages(tmp_path):
     turns: Turns = []
     with talking(tmp_path) as talk:
         for number in range(8):  # all of them fit
@@ -310,7 +308,7 @@ def test_a_first_drop_of_one_message_loses_nothing(tmp_path):
         assert [n for n in range(30) if f"Step {n}. " not in archived_or_sent] == []
 
 
-def test_a_named_client_that_sends_its_newest_turn_alone_has_one_history(tmp_path):
+def test_a_named_client_with_newest_turns_has_one_history(tmp_path):
     history: list[Any] = []
     records = set()
     with talking(tmp_path) as talk:

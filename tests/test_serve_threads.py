@@ -15,10 +15,10 @@ from conspectus.archive import Archive, Scope
 from conspectus.errors import ArchiveError
 from conspectus.tokens import TokenMeter
 from conspectus_serve import threads
+from conspectus_serve.alignment import DroppedMessages
+from conspectus_serve.exchange_keeper import ExchangeKeeper
 from conspectus_serve.fingerprints import fingerprint_history
 from conspectus_serve.health import ArchiveHealth
-from conspectus_serve.joining import Dropped
-from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.originals import OriginalMessages
 from conspectus_serve.recall import RecallForRequests, search_originals
 from conspectus_serve.threads import ThreadIndex
@@ -49,7 +49,7 @@ def ask_endpoint(endpoint: Serving, history: list[Any]) -> tuple[str | None, ...
     answer = post(endpoint, "/v1/chat/completions", {"model": "m", "messages": history})
     assert answer.status_code == 200, answer.text
     return tuple(
-        conspectus_header(answer, name) for name in ("thread", "record", "messages-archived")
+        conspectus_header(answer, name) for name in ("thread", "record", "messages-evicted")
     )
 
 
@@ -57,7 +57,7 @@ MANY = [message for n in range(40) for message in (user(f"q{n} {LONG}"), assista
 START = [{"role": "system", "content": "It is noon."}, user("Hello."), assistant("Hi.")]
 
 
-def test_a_question_that_is_put_another_way_or_again_keeps_its_thread(ask):
+def test_a_rephrased_question_keeps_its_thread(ask):
     names = {ask([*START, user(text)])[0] for text in ("One?", "Two?", "Two?")}
     later = ask([*START, user("Three?"), assistant("3"), user("More.")])
     assert names == {later[0]}
@@ -160,8 +160,7 @@ def test_what_a_client_changes_in_its_history_begins_no_thread(tmp_path, change,
     assert all(f"word-{n}-only" in kept for n in range((covered - 2) // 2))
     keys = [key for record in records for key in record.covers]
     assert len(keys) == len(set(keys))
-    if change is clear_results:  # what is cleared takes no room, so that little is summarised
-        assert len(records) <= 5
+    assert len(records) < 10, "not at each request"
 
 
 def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
@@ -177,9 +176,7 @@ def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-conspectus-thread": "mine"}], ids=["", "named"])
-def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_it_said_so(
-    tmp_path, monkeypatch, headers
-):
+def test_a_record_is_known_although_its_process_ended(tmp_path, monkeypatch, headers):
     note_compaction = ExchangeKeeper.note_compaction
     history = [user("Do the work.")]
     records = []
@@ -202,7 +199,7 @@ def test_a_record_is_known_by_what_it_covers_although_its_process_ended_before_i
     assert None is not records[0] == records[1] == records[2]
 
 
-def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_oldest():
+def test_results_with_equal_ids_keep_their_words():
     def exchange(n: int) -> list[Any]:
         call = {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
         result = {"role": "tool", "tool_call_id": "call_0", "content": f"{n}: file. " * (60 - n)}
@@ -215,11 +212,11 @@ def test_results_behind_equal_ids_keep_their_words_when_the_client_drops_its_old
         for sent in (history, history[3:]):
             history_sent = fingerprint_history(sent, "chat", TokenMeter())
             restored = originals.restore(scope, "", history_sent, history_sent.fingerprints)
-            originals.remember(scope, restored.fingerprints, restored.messages, Dropped())
+            originals.remember(scope, restored.fingerprints, restored.messages, DroppedMessages())
             assert restored.messages == restored.shortened == sent
 
 
-def test_calls_of_one_id_in_one_message_are_known_by_their_arguments():
+def test_calls_with_one_id_are_known_by_arguments():
     call_id = "call_a1b2c3d4"
     names = set()
     for second in ("notes.md", "plan.md"):
@@ -229,7 +226,7 @@ def test_calls_of_one_id_in_one_message_are_known_by_their_arguments():
     assert len(names) == 2
 
 
-def test_results_of_one_message_that_are_cleared_one_after_another_stay_known(tmp_path):
+def test_results_cleared_one_by_one_stay_known(tmp_path):
     history = [user("Do the work.")]
     answers = list[Any]()
 
@@ -375,7 +372,7 @@ def test_progress_that_could_not_be_written_is_written_later(monkeypatch):
     mend()
     index.write()
     other_process = ThreadIndex(index._archive, index._health)
-    assert other_process.find(TENANT, history).head == "r-1"
+    assert other_process.find(TENANT, history).head_id == "r-1"
 
 
 def test_what_waits_for_an_archive_is_bounded(monkeypatch):
@@ -390,7 +387,7 @@ def test_what_waits_for_an_archive_is_bounded(monkeypatch):
     assert (TENANT, "thread t-busy") in index._unwritten
 
 
-def test_a_hint_of_the_client_finds_a_thread_of_which_much_has_changed(tmp_path):
+def test_a_hint_finds_a_thread_that_changed_much(tmp_path):
     history = talk(20)
     body = {"model": "m", "messages": history}
     with proxied_upstream(lambda asked: chat_reply(), tmp_path, window=100_000) as (_, endpoint):
@@ -509,7 +506,7 @@ def test_what_the_newest_message_needs_stands_before_it(tmp_path, path):
         assert int(headers["x-conspectus-tokens-after"]) < 4_000
 
 
-def test_each_request_of_a_turn_is_sent_the_same_bytes_by_any_instance(tmp_path):
+def test_every_instance_sends_a_turn_the_same_bytes(tmp_path):
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     call_and_result = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -551,7 +548,7 @@ def test_nothing_of_another_tenant_is_recalled(tmp_path):
         assert "48213" not in upstream.requests[-1].text
 
 
-def test_what_is_recalled_gives_way_within_its_turn_and_to_another_record():
+def test_recalled_text_gives_way_to_another_record():
     with Archive.open("memory:") as archive:
         messages = history_with_port()
         scope = Scope("ann", "t")

@@ -75,7 +75,7 @@ IN_STREAMS = {
 
 
 @pytest.mark.parametrize("path", IN_STREAMS)
-def test_what_is_refused_inside_a_stream_is_fitted_before_the_client_sees_a_byte(tmp_path, path):
+def test_a_refusal_in_a_stream_is_fitted_unseen(tmp_path, path):
     bad, good = IN_STREAMS[path]
 
     def answer(request: UpstreamRequest) -> Any:
@@ -216,7 +216,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_an_upstream_that_fails_is_an_error_that_says_what_to_do(tmp_path, case):
+def test_a_failing_upstream_is_an_error_with_a_remedy(tmp_path, case):
     raw, problem = BROKEN[case]
 
     class Answer(socketserver.StreamRequestHandler):
@@ -272,7 +272,7 @@ def test_only_what_users_said_is_joined():
 
 
 @pytest.mark.parametrize("max_tokens", [None, 9, -1])
-def test_no_room_for_an_answer_is_too_long_unless_the_client_asks_for_none(tmp_path, max_tokens):
+def test_no_room_for_an_answer_is_too_long(tmp_path, max_tokens):
     def answer(request: UpstreamRequest) -> Any:
         left = min(3_000 - request_tokens(request), max_tokens or 3_000)
         return (
@@ -353,7 +353,7 @@ def test_histories_are_compacted_at_every_path_of_providers_and_clients(
     assert upstream.requests[-1].path == sent_path
 
 
-def test_a_history_at_an_unknown_path_goes_on_and_that_is_said(tmp_path, caplog):
+def test_a_history_at_an_unknown_path_passes_with_a_note(tmp_path, caplog):
     caplog.set_level(logging.INFO, "conspectus.serve")
     paths = ("/v1beta/models/gemini:generateContent", "/v1/completions")
     with proxied_upstream(lambda request: chat_reply(), tmp_path) as (_upstream, endpoint):
@@ -365,7 +365,7 @@ def test_a_history_at_an_unknown_path_goes_on_and_that_is_said(tmp_path, caplog)
     assert [line.split()[1] for line in lines] == [*paths]
 
 
-def test_what_a_client_asks_to_have_counted_is_what_would_be_sent(tmp_path):
+def test_counted_tokens_are_those_of_the_sent_request(tmp_path):
     def answer(request: UpstreamRequest) -> Any:
         if "tokens" in request.path:
             return (
@@ -507,7 +507,7 @@ def test_a_client_that_asks_for_a_million_tokens_has_them(tmp_path):
     ]
 
 
-def test_the_error_of_an_upstream_that_is_not_there_names_the_cause(tmp_path):
+def test_an_unreachable_upstreams_error_names_the_cause(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with serving(address, tmp_path / "b.db") as endpoint:

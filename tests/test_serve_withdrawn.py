@@ -19,7 +19,7 @@ from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
 from conspectus_serve.work import Work
 from histories import assistant, tool_result, user
@@ -131,7 +131,7 @@ def test_a_turn_is_archived_when_its_client_drops_it(tmp_path, named):
         assert "48213" in recalled(archive, headers)
 
 
-def test_a_result_may_be_cleared_in_one_endpoint_and_its_turn_dropped_in_another(tmp_path):
+def test_two_endpoints_may_see_a_result_cleared_and_dropped(tmp_path):
     archive = tmp_path / "a.db"
     turns = [turn(0, LONG_RESULT), *(turn(number, "none") for number in range(1, 9))]
     with endpoint_of(archive) as endpoint:
@@ -196,7 +196,7 @@ def test_a_compacted_request_recalls_what_was_cleared_since_the_compaction(tmp_p
         assert "48213" in json.dumps(upstream.requests[-1].messages)
 
 
-def test_a_named_thread_that_goes_back_recalls_nothing_of_what_it_left(tmp_path):
+def test_a_rewound_named_thread_recalls_nothing_it_left(tmp_path):
     archive = tmp_path / "a.db"
     first, second = turn(0, "none"), turn(1, LONG_RESULT)
     with endpoint_of(archive) as endpoint:
@@ -207,7 +207,7 @@ def test_a_named_thread_that_goes_back_recalls_nothing_of_what_it_left(tmp_path)
         assert "48213" not in recalled(archive, headers)
 
 
-def test_a_history_that_begins_anew_under_a_name_recalls_nothing_of_the_old_one(tmp_path):
+def test_a_new_history_of_a_name_recalls_nothing_old(tmp_path):
     archive = tmp_path / "a.db"
     turns = [turn(number, LONG_RESULT if number == 0 else "none") for number in range(8)]
     with endpoint_of(archive) as endpoint:
@@ -276,7 +276,7 @@ def test_originals_are_written_only_when_something_is_cleared_and_once(tmp_path)
             assert written.count("messages") == 1
 
 
-def test_a_named_thread_that_goes_back_recalls_nothing_that_was_dropped_behind(tmp_path):
+def test_a_rewound_named_thread_recalls_no_later_drops(tmp_path):
     archive = tmp_path / "a.db"
     turns = [turn(number, LONG_RESULT if number == 1 else "none") for number in range(9)]
     with endpoint_of(archive) as endpoint:
@@ -307,13 +307,11 @@ def fail_to_archive(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[A
 
 @pytest.mark.parametrize(
     "error",
-    [ArchiveError("it is full"), Refusal(503, "the process has ended", reason="summariser")],
+    [ArchiveError("it is full"), HttpError(503, "the process has ended", reason="summariser")],
     ids=["archive", "worker"],
 )
 @pytest.mark.parametrize("send", ["clears", "drops"])
-def test_a_request_goes_on_if_archiving_fails_and_the_next_tries_again(
-    tmp_path, monkeypatch, error, send
-):
+def test_a_request_passes_if_archiving_fails(tmp_path, monkeypatch, error, send):
     archive = tmp_path / "a.db"
     turns = [turn(number, LONG_RESULT if number == 0 else "none") for number in range(8)]
     kept = cleared(turns[0]) if send == "clears" else []

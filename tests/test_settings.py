@@ -87,7 +87,7 @@ def test_each_way_in_describes_all_that_it_takes(surface):
         assert f"{name}: {meaning(PolicySettings, name)}" in text
 
 
-def test_a_default_of_a_way_in_stands_beside_the_meaning_of_all():
+def test_a_default_of_a_way_in_follows_the_common_meaning():
     compactor = " ".join(inspect.getdoc(Compactor).split())
     middleware = " ".join(inspect.getdoc(SummarizationMiddleware).split())
     assert "trigger: When to compact." in compactor
@@ -100,7 +100,7 @@ def test_a_default_of_a_way_in_stands_beside_the_meaning_of_all():
     assert stale == [True, False]
 
 
-def test_a_key_of_a_file_has_the_meaning_and_the_bounds_of_the_setting():
+def test_a_key_of_a_file_has_its_settings_meaning_and_bounds():
     keys = json_schema()["$defs"]["SummarizationConfig"]["properties"]
     for field in fields(FileSettings):
         text = meaning(FileSettings, field.name).replace("None", "null")

@@ -80,7 +80,7 @@ def test_the_thread_is_that_of_the_graphs_config():
 @pytest.mark.slow
 @pytest.mark.parametrize("archived", [True, False])
 @pytest.mark.parametrize("sends", ["all", "what came back"])
-def test_what_a_client_asks_again_is_in_view_and_is_read_once(archived, sends):
+def test_a_repeated_question_is_in_view_and_read_once(archived, sends):
     messages = talk(20)
     for n in range(0, len(messages), 2):
         archive = Archive(InMemoryStore()) if archived else None
@@ -323,7 +323,7 @@ def test_a_summariser_that_fails_never_becomes_the_summary(model):
     """It is over `max_tokens`: the embedded one takes over. Below it, the history stays."""
     messages = talk(30)
     result = summarise_without_thread(messages, model=model)
-    assert result.running_summary.summary.startswith("# Part 1\n## Said by the user\n")
+    assert result.running_summary.summary.startswith("## In order\n- The user: ")
     assert count(result.messages) <= LIMITS["max_tokens"]
     if isinstance(model, PlainModel) and len(str(model.answer)) < 40:
         return  # of a history of some 80 tokens nobody can tell what is too short

@@ -163,7 +163,7 @@ def test_a_caller_that_drops_all_that_was_in_view_goes_on():
     assert "48213" in compactor.recall("relay of Oslo port", thread_id="t").text
 
 
-def test_a_caller_that_sends_its_newest_messages_after_quiet_steps_goes_on():
+def test_newest_messages_after_quiet_steps_continue_the_record():
     compactor = Compactor(archive="memory:", window=WINDOW)
     messages = history(range(60))
     records = 0
@@ -180,7 +180,7 @@ def test_a_caller_that_sends_its_newest_messages_after_quiet_steps_goes_on():
 
 
 @pytest.mark.parametrize("last_words", [[], [user("Go on.")]], ids=["quiet", "read in full"])
-def test_a_caller_that_has_dropped_all_that_was_in_view_goes_on_as_it_grows(last_words):
+def test_a_caller_that_dropped_the_whole_view_continues(last_words):
     compactor = Compactor(archive="memory:", window=WINDOW)
     turns = [turn(n) for n in range(60)]
     for end in range(1, 21):
@@ -196,7 +196,7 @@ def test_a_caller_that_has_dropped_all_that_was_in_view_goes_on_as_it_grows(last
     assert outcomes == {"kept", "compacted"}
 
 
-def test_a_window_that_begins_with_the_last_kept_message_is_compacted_once():
+def test_a_window_from_the_last_kept_message_is_compacted_once():
     compactor = Compactor(archive="memory:", trigger=("messages", 100), keep=("messages", 1))
     *covered, newest_user_message = [*history(range(6)), user("Now the harbour. " + "Why? " * 40)]
     compactor.compact([*covered, newest_user_message], thread_id="t", force=True)
@@ -250,7 +250,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("other_history", OTHERS.values(), ids=OTHERS)
-def test_what_does_not_go_on_from_a_record_gets_no_summary_of_it(other_history):
+def test_another_history_gets_no_summary_of_a_record(other_history):
     with tempfile.TemporaryDirectory() as folder:
         archive = str(Path(folder) / "a.db")
         first = Compactor(archive=archive, window=WINDOW).compact(WHOLE, thread_id="t")

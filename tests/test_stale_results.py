@@ -79,7 +79,7 @@ def test_old_results_are_shown_short_and_no_model_is_asked(on_loop, guarded):
 
 
 @pytest.mark.parametrize("choice_of_tools", [{"tools": ["search", "list"]}, {"exclude": ["open"]}])
-def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results(choice_of_tools):
+def test_a_loop_over_dicts_names_tools_by_calls(choice_of_tools):
     archive = Archive.open("memory:")
     compactor = Compactor(
         writer(), window=50_000, trigger=("tokens", 4_000), keep=("messages", 4), archive=archive,

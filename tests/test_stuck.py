@@ -66,7 +66,7 @@ def test_a_stuck_view_shows_what_the_user_asks():
     assert result.messages[-1] is request
 
 
-def test_a_view_that_fits_by_an_odd_counter_shows_part_of_the_request():
+def test_a_view_by_an_odd_counter_shows_part_of_the_request():
     """By arithmetic over single messages this one would never fit."""
     counter = COUNTERS["superadditive"]
     rules = {"role": "system", "content": "Rule. " * 325}

@@ -157,7 +157,7 @@ def test_a_summary_that_was_cut_is_said_to_be_cut(caplog):
     assert "summary_cut" in [record.conspectus["event"] for record in caplog.records]
 
 
-def test_a_summary_that_ended_by_itself_is_not_said_to_be_cut():
+def test_a_finished_summary_is_not_reported_as_cut():
     _, result = by_compactor(
         limited_model("All parts were read, and all are sound. " * 8, max_tokens=128)
     )
@@ -187,7 +187,7 @@ PROVIDERS = {
 def test_the_end_at_a_limit_is_known_by_each_providers_words(metadata, counts):
     model = limited_model(max_tokens=128, metadata_of_cut=metadata, counts=counts)
     summary = ChatModelSummarizer(model).summarize(request(turns(30), form="whole"))
-    assert summary.text.endswith("main.")
+    assert summary.text.endswith(("main.", "Friday."))  # the sentences of the text end so
     assert summary.cut > 0
 
 

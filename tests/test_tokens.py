@@ -27,7 +27,7 @@ from short_term_support import summarise
 
 
 @given(st.text(st.characters(exclude_categories=())), st.text(max_size=20))
-def test_any_text_takes_a_token_and_at_most_its_bytes_and_a_longer_one_never_less(text, addition):
+def test_estimates_are_between_one_token_and_all_bytes(text, addition):
     size = len(text.encode("utf-8", "surrogatepass"))
     for family in FAMILIES:
         assert bool(text) <= estimate(text, family) <= 4 * size + 4 * bool(text)
@@ -104,7 +104,7 @@ def test_what_a_counter_adds_to_any_list_counts_once():
     assert (result.budget, result.tokens_after) == (2_000, counter(view))
 
 
-def test_what_a_counter_adds_to_any_list_is_left_free_on_each_surface():
+def test_a_counters_base_is_left_free_in_every_way_in():
     messages = [HumanMessage(f"question {n} " + "word " * 30, id=f"q{n}") for n in range(60)]
     limits: Any = {"max_tokens": 2_000, "max_summary_tokens": 200}
     for limit_before_summary in (None, 1_500):

@@ -115,7 +115,7 @@ def test_the_notes_do_not_quote_a_host_as_the_user(reminder):
     ids_in_view = [getattr(message, "id", None) for message in result.messages]
     assert "request" in ids_in_view
     assert "reminder" not in ids_in_view
-    assert "Said by the user" not in result.summary
+    assert "- The user: " not in result.summary
 
 
 def as_dicts(messages: list[BaseMessage]) -> list[dict[str, Any]]:
@@ -191,7 +191,7 @@ def test_what_a_user_says_is_a_users_message(words):
     assert "request" not in ids_in_view
 
 
-def test_without_a_word_of_the_user_the_newest_message_in_their_role_stays():
+def test_without_a_users_word_the_newest_in_the_role_stays():
     messages = work_with_reminder(HumanMessage("Go on.", name="todo_reminder"))
     messages[0] = HumanMessage("<goal_continuation>Go on.</goal_continuation>", id="request")
     result = compacted(messages)
@@ -311,7 +311,7 @@ def dates_in(call: Any) -> list[str]:
     return re.findall(r"2026-05-0\d", call.text)
 
 
-def test_the_newest_date_and_the_memory_stay_and_the_old_date_leaves():
+def test_the_newest_date_and_memory_stay():
     host = GivingDates()
     answers = [*tool_steps(12), *tool_steps(12, prefix="n"), *tool_steps(6, prefix="p")]
     graph, model = new_agent(answers, new_middleware(), host)
@@ -347,7 +347,7 @@ def test_what_codex_gives_once_stays_until_it_is_given_anew():
 
 
 @pytest.mark.parametrize("message_class", [SystemMessage, HumanMessage])
-def test_an_old_date_at_the_begin_leaves_and_is_not_told_again(message_class):
+def test_an_old_date_at_the_start_leaves(message_class):
     messages = [
         date(8, message_class),
         *work_with_reminder(HumanMessage("Go on.")),
@@ -361,7 +361,7 @@ def test_an_old_date_at_the_begin_leaves_and_is_not_told_again(message_class):
     assert "2026-05-08" not in text
 
 
-def test_a_message_that_was_swapped_for_a_users_is_found_behind_the_same_end():
+def test_a_message_swapped_for_a_users_is_found():
     messages = [HumanMessage("One."), AIMessage("1"), AIMessage("2")]
     assert newest_user_message(messages) == 0
     messages[1] = HumanMessage("Two.")

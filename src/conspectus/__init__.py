@@ -87,19 +87,19 @@ ELSEWHERE = {
     "Scope": "conspectus.archive",
     "OpenTelemetry": "conspectus.observe",
 }
-"""Public names that stand in other packages, which their users would have to install."""
+"""Public names of other packages, which their users may have to install."""
 
 
 def __getattr__(name: str) -> Any:
     if name in ELSEWHERE:
-        said = f"it stands elsewhere: from {ELSEWHERE[name]} import {name}"
+        text = f"it stands elsewhere: from {ELSEWHERE[name]} import {name}"
         caller = sys._getframe(1)
-        # Python turns an AttributeError into an ImportError without its words.
+        # Python turns an AttributeError into an ImportError without its text.
         if caller.f_code.co_code[caller.f_lasti] == IMPORT_FROM:
-            raise ImportError(f"cannot import name {name!r} from 'conspectus': {said}")
-        raise AttributeError(f"module 'conspectus' has no attribute {name!r}; {said}")
+            raise ImportError(f"cannot import name {name!r} from 'conspectus': {text}")
+        raise AttributeError(f"module 'conspectus' has no attribute {name!r}; {text}")
     if name not in ("ContextGuard", "SummarizationMiddleware"):
         raise AttributeError(f"module 'conspectus' has no attribute {name!r}")
-    import conspectus.langchain  # only now, as LangChain takes two seconds
+    import conspectus.langchain  # imported here, because LangChain takes two seconds
 
     return getattr(conspectus.langchain, name)

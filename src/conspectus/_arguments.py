@@ -1,8 +1,8 @@
 """Arguments of constructors, each described once: as a field of a dataclass, with its docstring.
 
-A field says the name, the type, the default and the meaning of a setting, and its type says which
-values are valid. What a setting is for all ways in stands in one class; a way in adds to that by a
-subclass, and says there only what is its own.
+A field has the name, the type, the default and the meaning of a setting, and its type says which
+values are valid. One class describes a setting for all ways in. A way in (a class, a function, a
+file or a command that takes settings) has a subclass, which only adds what differs.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Instance = TypeVar("Instance")
-Surface = TypeVar("Surface", bound=type)
+Documented = TypeVar("Documented", bound=type)
 
 LINE = 100  # characters of a line of a docstring
 SECTIONS = ("Returns:", "Raises:", "Example:")
-"""Sections of a docstring that stand behind the one of the arguments."""
+"""Sections of a docstring that come after the one of the arguments."""
 
 
-def unknown_argument(surface: str, name: str, parameters: Iterable[str]) -> TypeError:
+def unknown_argument(callee: str, name: str, parameters: Iterable[str]) -> TypeError:
     """Return the error for a keyword argument that a function or class does not know.
 
     Example:
         >>> unknown_argument("Compactor", "windows", ["window", "keep"])
         TypeError("Compactor: unexpected keyword argument 'windows'; did you mean 'window'?")
     """
-    meant = did_you_mean(name, parameters) or f" help({surface}) lists the known ones"
-    return TypeError(f"{surface}: unexpected keyword argument '{name}';{meant}")
+    meant = did_you_mean(name, parameters) or f" help({callee}) lists the known ones"
+    return TypeError(f"{callee}: unexpected keyword argument '{name}';{meant}")
 
 
 # Functions and constructors that take the fields of a dataclass
@@ -69,15 +69,15 @@ def function_takes(settings: Callable[P, T]) -> Callable[[Callable[[T], R]], Cal
     """
 
     def decorated(function: Callable[[T], R]) -> Callable[P, R]:
-        surface = function.__name__
+        callee = function.__name__
 
         @wraps(function)
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
-            return function(_built(settings, surface, args, kwargs))
+            return function(_built(settings, callee, args, kwargs))
 
         @wraps(function)
         async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
-            coroutine: Any = function(_built(settings, surface, args, kwargs))
+            coroutine: Any = function(_built(settings, callee, args, kwargs))
             return await coroutine
 
         shown: Any = awaited if inspect.iscoroutinefunction(function) else called
@@ -93,8 +93,9 @@ def takes(
 ) -> Callable[[Callable[[Instance, T], None]], Callable[Concatenate[Instance, P], None]]:
     """Make a decorator under which a constructor takes the fields of a dataclass as arguments.
 
-    It is `function_takes` for `__init__`; `documented`, over the class, adds to its docstring. A
-    constructor with `**names` of its own gets all keyword arguments there that are no fields.
+    It is `function_takes` for `__init__`; `documented`, over the class, adds to its docstring. If
+    the constructor has a parameter like `**names`, it gets all keyword arguments that are no
+    fields.
 
     Example:
         >>> @dataclass
@@ -113,7 +114,7 @@ def takes(
     def decorated(
         constructor: Callable[[Instance, T], None],
     ) -> Callable[Concatenate[Instance, P], None]:
-        surface = constructor.__qualname__.split(".")[-2]
+        callee = constructor.__qualname__.split(".")[-2]
         instance, _, *var_keyword = signature(constructor).parameters.values()
 
         @wraps(constructor)
@@ -123,7 +124,7 @@ def takes(
                 unknown = {name: value for name, value in kwargs.items() if name not in names}
             known = {name: value for name, value in kwargs.items() if name not in unknown}
             build: Any = constructor
-            build(self, _built(settings, surface, args, known), **unknown)
+            build(self, _built(settings, callee, args, known), **unknown)
 
         shown: Any = constructed
         shown.__signature__ = Signature([instance, *parameters, *var_keyword])
@@ -134,9 +135,9 @@ def takes(
 
 
 def _parameters(settings: Any) -> list[Parameter]:
-    """Return the fields of a dataclass as parameters: those that a subclass describes come first.
+    """Return the fields of a dataclass as parameters, those of a subclass before inherited ones.
 
-    So a way in shows what is its own before what all ways in share.
+    So a way in shows its own settings before those that all ways in share.
     """
     names: dict[str, None] = {}
     for described in settings.__mro__:
@@ -148,38 +149,38 @@ def _parameters(settings: Any) -> list[Parameter]:
 
 @cache
 def _signature_of(settings: Any) -> Signature:
-    """Return the signature of a dataclass; `inspect` takes longer than all else of a call."""
+    """Return the cached signature of a dataclass; to inspect it takes most of a call."""
     return signature(settings)
 
 
 def _built(
-    settings: Callable[..., T], surface: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    settings: Callable[..., T], callee: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> T:
-    """Build settings of the arguments of a call; `surface` is the name of what was called.
+    """Build settings from the arguments of a call; `callee` is the name of the called object.
 
     Raises:
-        TypeError: an argument is unknown, is missing, or is there twice.
+        TypeError: an argument is unknown, missing, or given twice.
     """
     taken = _signature_of(settings)
     if unknown := kwargs.keys() - taken.parameters:
-        raise unknown_argument(surface, min(unknown), taken.parameters)
+        raise unknown_argument(callee, min(unknown), taken.parameters)
     try:
         taken.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"{surface}: {error}") from None
+        raise TypeError(f"{callee}: {error}") from None
     return settings(*args, **kwargs)
 
 
-def documented(surface: Surface) -> Surface:
+def documented(cls: Documented) -> Documented:
     """Add the arguments that the constructor of a class `takes` to the docstring of the class."""
-    constructor = vars(surface)["__init__"]
-    shown: Any = surface
-    shown.__doc__ = _Docstring(surface.__doc__ or "", constructor.settings)
-    return surface
+    constructor = vars(cls)["__init__"]
+    shown: Any = cls
+    shown.__doc__ = _Docstring(cls.__doc__ or "", constructor.settings)
+    return cls
 
 
 class _Docstring:
-    """The docstring of a class, made when it is read, as the source is read for it."""
+    """The docstring of a class. It is made when it is used, because the source is read for it."""
 
     def __init__(self, text: str, settings: type) -> None:
         self._text = text
@@ -190,7 +191,7 @@ class _Docstring:
 
 
 def with_arguments(docstring: str, settings: type) -> str:
-    """Return a docstring with a section `Args:`, before what is raised and the example."""
+    """Return a docstring with a section `Args:`, before the errors and the example."""
     lines = inspect.cleandoc(docstring).splitlines()
     sections = (number for number, line in enumerate(lines) if line in SECTIONS)
     start = next(sections, len(lines))
@@ -228,7 +229,7 @@ def descriptions(settings: type) -> Mapping[str, str]:
     """Return the docstring of each field of a dataclass, by name.
 
     It begins with the text of the class that describes the field first; a subclass adds to it.
-    Without the source, as in a program that is frozen, there are none.
+    Without the source, for example in a frozen program, there are none.
     """
     texts: dict[str, str] = {}
     for described in filter(is_dataclass, reversed(settings.__mro__)):
@@ -238,7 +239,7 @@ def descriptions(settings: type) -> Mapping[str, str]:
 
 
 def meaning(settings: type, name: str) -> str:
-    """Return the first paragraph of a setting's docstring: what it means in every way in."""
+    """Return the first paragraph of a setting's docstring, which is true for every way in."""
     return " ".join(descriptions(settings).get(name, "").partition("\n\n")[0].split())
 
 
@@ -270,7 +271,7 @@ def default_of(settings: type, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Check:
-    """Which values of a setting are valid, where its type alone does not say so."""
+    """Which values of a setting are valid, if its type alone does not say so."""
 
     passes: Callable[[Any], bool]
     form: str  # completes "... must be"
@@ -297,7 +298,7 @@ def _checks(settings: Any) -> tuple[tuple[str, object, Check], ...]:
     for base in reversed(settings.__mro__):
         names = vars(sys.modules[base.__module__])
         for name, text in vars(base).get("__annotations__", {}).items():
-            # A type that only type checkers load stands for no check.
+            # A type that only type checkers load gives no check.
             with suppress(NameError, TypeError):
                 hints[name] = eval(text, names)
     checks: list[tuple[str, object, Check]] = []
@@ -309,7 +310,7 @@ def _checks(settings: Any) -> tuple[tuple[str, object, Check], ...]:
 
 
 def _check_of(hint: Any) -> Check | None:
-    """Return the check that a type stands for: a flag, a choice, a number, or one that it names."""
+    """Return the check for a type: a flag, a choice, a number, or a `Check` in its marks."""
     is_union = get_origin(hint) in (Union, UnionType)
     members = get_args(hint) if is_union else (hint,)
     optional = type(None) in members
@@ -329,10 +330,10 @@ def _check_of(hint: Any) -> Check | None:
     return None
 
 
-def _number_check(kind: type, marks: Iterable[object], *, optional: bool) -> Check:
-    """Return the check of a number: of a kind, between the bounds that are among its marks."""
-    classes = (int,) if kind is int else (int, float)
-    noun = "a whole number" if kind is int else "a number"
+def _number_check(number_type: type, marks: Iterable[object], *, optional: bool) -> Check:
+    """Return the check of a number: its type, and the bounds among its marks."""
+    classes = (int,) if number_type is int else (int, float)
+    noun = "a whole number" if number_type is int else "a number"
     least = -math.inf
     above = -math.inf
     most = math.inf

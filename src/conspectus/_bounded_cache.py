@@ -1,4 +1,4 @@
-"""A dictionary that keeps its newest values only."""
+"""A dictionary that keeps only its newest values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[K, V]):
-    """The newest values by their keys: bounded, and safe to share between workers.
+    """The newest values by their keys: limited, and safe to share between workers.
 
     Args:
         max_values: how many values are kept.
-        max_size: with `size_of`, the oldest ones go while the sizes of all exceed this, too; the
-            newest stays whatever its size.
+        max_size: with `size_of`, the oldest values are dropped while all sizes together exceed
+            this. The newest always stays.
         size_of: the size of a value. Default: values have none.
     """
 
@@ -30,11 +30,12 @@ class BoundedCache(Generic[K, V]):
         self._sizes: dict[K, int] = {}
         self._total_size = 0
         self._lock = threading.RLock()
-        # The value of a key, or None; its age stays the same. Often called, so without a frame.
+        # Returns the value of a key, or None; its age stays the same. It is an attribute, not a
+        # method, because it is called often.
         self.get: Callable[[K], V | None] = self._values.get
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value as the newest; one that grows is measured when it is put again."""
+        """Keep a value as the newest. If a value grows, put it again, so that it is measured."""
         with self._lock:
             self.drop(key)
             self._values[key] = value
@@ -49,7 +50,7 @@ class BoundedCache(Generic[K, V]):
         return len(self._values) > self._max_values or self._total_size > self._max_size
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key, made if there is none, as the newest."""
+        """Return the value of a key, as the newest; make it if there is none."""
         with self._lock:
             value = self._values.get(key)
             if value is None:

@@ -1,8 +1,8 @@
 """Import what other packages add, by their entry points.
 
-conspectus.commands    commands of the command line: as `eval`
-conspectus.redactors   the redactor of `redact=True`: `default`
-conspectus.sections    sections beside `summarization:` that `config check` checks: as `serve`
+conspectus.commands commands of the command line: for example `eval` conspectus.redactors the
+redactor of `redact=True`: `default` conspectus.sections further sections that `config check`
+checks: `serve`
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recognise LangChain's and LangGraph's types without an import of either.
 
-An object can only be of a class whose module is loaded. Importing LangChain's messages takes half
-a second, which callers who pass dicts are spared.
+An object can only have a class whose module is loaded. To import LangChain's messages takes half a
+second; callers who pass dicts do not need them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 def known(module: str, name: str) -> type | tuple[()]:
     """Return a class of a loaded module, or an empty tuple."""
-    # While another thread imports a module, the class may be missing in it.
+    # While another thread imports a module, the module may not have the class yet.
     return getattr(sys.modules.get(module), name, ())
 
 
 _NAME_FIELDS = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
-_MAX_WRAPPERS = 8  # around a model; a circle of them would have no end
+_MAX_WRAPPERS = 8  # most wrappers around a model, which might form a circle
 _message_classes: set[type] = set()  # classes that are known to be of messages
 
 
@@ -46,7 +46,7 @@ def is_message(value: object) -> TypeIs[BaseMessage]:
 
 
 def _is(module: str, name: str) -> Any:
-    """Make the function that tells whether a value is of a class, which need not be loaded."""
+    """Make a function that tells whether a value has a class, which need not be loaded."""
     return lambda value: isinstance(value, known(module, name))
 
 
@@ -92,8 +92,8 @@ def without_streams(callbacks: Any) -> Any:
 def kept_config(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the config of a run for work that may outlive it.
 
-    Callbacks, tags, metadata and the caller's own settings stay. What streams to the user goes, and
-    so do LangGraph's ways into the step, which ends.
+    Callbacks, tags, metadata and the caller's own settings stay. Handlers that stream to the user
+    are removed, and so are LangGraph's references to the step, which ends earlier.
     """
     if not config:
         return None
@@ -109,10 +109,10 @@ def kept_config(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def begun_beside(config: dict[str, Any] | None, name: str) -> Callable[[dict[str, Any]], object]:
-    """Begin a run below the one of a kept config; return what ends it, with its outputs.
+    """Begin a run as a child of a config's run; return a function that ends it with its outputs.
 
-    The step that begins it ends at once. Tracers know a call as part of the trace only if the run
-    above it goes on, so that the config is put below this one.
+    The step of the config ends earlier. Tracers add a call to a trace only while the parent run is
+    open, so later calls become children of this run.
     """
     callbacks: Any = (config or {}).get("callbacks")
     if config is None or not hasattr(callbacks, "inheritable_handlers"):
@@ -139,11 +139,11 @@ def begun_beside(config: dict[str, Any] | None, name: str) -> Callable[[dict[str
 
 
 def hide_from_streams(messages: Iterable[Any]) -> bool:
-    """Keep messages that a step writes out of `stream_mode="messages"`, and a removal of all.
+    """Keep messages that a step writes, and a removal of all, out of `stream_mode="messages"`.
 
-    LangGraph shows every message of a node's update that it has not seen, and a summary or a
-    removal is not part of the chat. Its handlers know messages by id; handlers of another kind show
-    all. Return whether there is such a handler.
+    LangGraph shows every message of a node's update that it has not seen, but a summary or a
+    removal is not part of the chat. Its handlers recognise messages by id; other handlers show all.
+    Return whether there is a handler of LangGraph.
     """
     config_module = sys.modules.get("langchain_core.runnables.config")
     config = (config_module and config_module.var_child_runnable_config.get()) or {}

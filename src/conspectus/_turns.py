@@ -1,8 +1,8 @@
-"""Whose turn it is to compute beside an event loop.
+"""Turns: which worker thread of an event loop may compute.
 
-One thread computes at a time, as the loop would have to wait for its own turn behind all of them.
-None keeps its turn while a caller's function is waited for, which may take for ever. No turn is
-given up inside a lock, as the next thread may wait for that lock.
+One thread computes at a time, because the loop would have to wait for all of them. A thread gives
+up its turn while it waits for a caller's function, which may take for ever. It never does so inside
+a lock, because the next thread may wait for that lock.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from contextvars import ContextVar
 giving_up_turn: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
     "conspectus giving up the turn", default=nullcontext
 )
-"""How the work here gives up its turn for a while; by default it has none."""
+"""How the current work gives up its turn for a while; by default it has no turn."""
 
 
 def others_may_compute() -> AbstractContextManager[None]:
-    """Let others compute in a `with` block, around what the work here waits for."""
+    """Let other threads compute in a `with` block, while the current work waits for something."""
     return giving_up_turn.get()()
 
 
 class Turn:
-    """The turn of the threads beside one loop."""
+    """The turn of the worker threads of one loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._holder = 0  # the thread whose turn it is; 0 for none
+        self._holder = 0  # the thread whose turn it is; 0 if none
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Compute, while no other thread does."""
+        """Wait for the turn, and compute in the `with` block."""
         self._take()
         try:
             yield
@@ -41,7 +41,7 @@ class Turn:
 
     @contextmanager
     def given_up(self) -> Iterator[None]:
-        """Let others compute; a thread that has no turn has none to give up."""
+        """Let others compute. A thread without a turn changes nothing."""
         if self._holder != threading.get_ident():
             yield
             return

@@ -1,14 +1,14 @@
-"""Run one body of `async def` with or without an event loop: only here do sync and async differ.
+"""Run the same `async def` with or without an event loop. Sync and async differ only here.
 
-In sync mode no primitive ever suspends: `run` steps a coroutine to its end in the caller's own
-thread, and `call_either_way` makes the plain call. On an event loop `call_either_way` awaits the
-async call, or makes the plain one in a thread. What computes for more than a few milliseconds is
-run in a worker thread (`run_in_worker`); only its async calls are made on the loop, which so is
-never held.
+In sync mode no primitive ever suspends: `run` steps a coroutine to its end in the caller's thread,
+and `call_either_way` makes the plain call. On an event loop, `call_either_way` awaits the async
+call, or makes the plain one in a thread. A computation of more than a few milliseconds runs in a
+worker thread (`run_in_worker`). Only its async calls are made on the loop, so the loop is never
+blocked.
 
-A loop may be closed while a coroutine waits on it. The collector then closes the coroutine at any
-time, in any thread, in the midst of other work: on `GeneratorExit` nothing here is awaited, set
-back or taken, as what is current then is not the coroutine's own.
+A loop may be closed while a coroutine waits on it. The garbage collector then closes the coroutine
+at any time, in any thread, in the middle of other work. So on `GeneratorExit` nothing here is
+awaited, reset or acquired: the current context belongs to the other work.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ T = TypeVar("T")
 Call = Callable[[], Any]
 ACall = Callable[[], Awaitable[Any]]
 
-CLEAN_UP = 1.0  # seconds in which a cancelled call may clean up before it is left behind
-LOOP_CHECK = 0.05  # seconds between two looks at a loop on which something is waited for
-STANDSTILL = 0.5  # seconds after which a loop that does not run is taken for ended
+CLEAN_UP = 1.0  # a cancelled call may clean up for this time
+LOOP_CHECK = 0.05  # seconds between two checks of a loop that is waited for
+STANDSTILL = 0.5  # a loop that is blocked for this time counts as ended
 
 _left_behind: set[asyncio.Future[Any]] = set()
-"""Calls that are no longer waited for. Somebody must hold them, or asyncio drops them midway."""
+"""Calls that nobody waits for any more. Without a reference, asyncio would drop them midway."""
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turn] = WeakKeyDictionary()
 _mode: ContextVar[_Worker | Literal["sync"] | None] = ContextVar("conspectus_mode", default=None)
-"""How the current code runs: in sync mode, in a worker, or, with None, on an event loop."""
+"""How the current code runs: in sync mode, in a worker, or on an event loop (None)."""
 
 
 def is_async(call: Callable[..., object]) -> bool:
-    """Return whether calling a function, or an object, gives something to await."""
+    """Return whether a call of a function, or of an object, returns an awaitable."""
     return any(map(iscoroutinefunction, (call, type(call).__call__)))
 
 
@@ -64,7 +64,7 @@ def run(body: Awaitable[T]) -> T:
 
 
 async def arun(body: Awaitable[T]) -> T:
-    """Run a coroutine on the running event loop, also below a sync call."""
+    """Run a coroutine on the running event loop, even inside a sync call."""
     mode_before = _mode.get()
     _mode.set(None)
     try:
@@ -79,10 +79,10 @@ async def arun(body: Awaitable[T]) -> T:
 
 
 async def run_in_worker(body: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that computes for long in a thread beside the event loop, and await it.
+    """Run a long computing coroutine in a worker thread, and await it.
 
-    In sync mode, and in a worker, it runs where it is. A cancellation is raised in it where it
-    makes its next call.
+    In sync mode, and in a worker, it runs in the current thread. A cancellation is raised in it at
+    its next call.
     """
     if _mode.get() is not None:
         return await body
@@ -106,23 +106,23 @@ async def run_in_worker(body: Coroutine[Any, Any, T]) -> T:
 
 
 class Driver(NamedTuple):
-    """Runs a coroutine in another thread, to an end that nobody here awaits."""
+    """Runs a coroutine in another thread. Nobody here awaits its end."""
 
     run: Callable[[Awaitable[Any]], Any]
-    """Runs it in the thread that calls this."""
+    """Run the coroutine in the current thread."""
 
     leave: Callable[[], None]
-    """Lets it go on without the event loop that has begun it."""
+    """Let it continue without the event loop that started it."""
 
     home: int
-    """The thread of that loop; 0 for none."""
+    """The thread of that loop; 0 if there is none."""
 
 
 def outliving_driver() -> Driver:
-    """Return the driver for work that may outlive the work here.
+    """Return the driver for work that may outlive the current call.
 
-    Below a sync call it is `run`. On an event loop its async calls are made on that loop while it
-    runs, and then on one of its own; what the end of the loop has cancelled is called again there.
+    In a sync call it is `run`. On an event loop, async calls are made on that loop while it runs,
+    and then on another one; calls that the end of the first loop cancelled are made again.
     """
     mode = _mode.get()
     loop = mode.loop if isinstance(mode, _Worker) else None
@@ -143,7 +143,7 @@ async def call_either_way(
     """Make one call: `call` in sync mode; on a loop `acall`, or without it `call` in a thread.
 
     Raises:
-        StepTimeout: it took longer than `timeout` seconds; its late answer is thrown away.
+        StepTimeout: the call took longer than `timeout` seconds; a late answer is ignored.
     """
     mode = _mode.get()
     if isinstance(mode, _Worker):
@@ -154,8 +154,8 @@ async def call_either_way(
 
 
 async def call_that_may_hang(call: Call) -> Any:
-    """Make a call for which the end of the event loop does not wait, as it may never end."""
-    if isinstance(_mode.get(), _OutlivingWorker):  # in a thread of its own already
+    """Make a call that may never end; the end of the event loop does not wait for it."""
+    if isinstance(_mode.get(), _OutlivingWorker):  # already in its own thread
         return call()
     return await call_either_way(call, partial(await_in_daemon, call))
 
@@ -169,16 +169,17 @@ async def call_that_computes(call: Call) -> Any:
 
 
 async def pause(seconds: float) -> None:
-    """Wait for so long."""
+    """Wait for a number of seconds."""
     await call_either_way(partial(time.sleep, seconds), partial(asyncio.sleep, seconds))
 
 
 async def gather(
     work: Callable[[S], Coroutine[Any, Any, T]], items: Sequence[S], limit: int = 4
 ) -> list[T]:
-    """Do the same with several items at once, at most `limit` at a time; answers in their order.
+    """Start the same work for several items, at most `limit` at a time; return results in order.
 
-    The first failure is raised when all that had started have ended; no other item starts.
+    After the first failure no other item is started. It is raised when all started items have
+    ended.
     """
     mode = _mode.get()
     if mode is None:
@@ -199,12 +200,12 @@ async def gather(
                 failures.append(error)
                 return None
 
-    # In daemons: the end of a process waits for none of them.
+    # In daemon threads, because the end of a process does not wait for these.
     jobs = [_start_daemon(partial(start, item)) for item in items]
     try:
         with others_compute:
             answers = [job.result() for job in jobs]
-    except BaseException as error:  # of a person who interrupts it
+    except BaseException as error:  # such as an interruption by a person
         failures.append(error)
     if failures:
         raise failures[0]
@@ -212,7 +213,7 @@ async def gather(
 
 
 def call_within(call: Callable[[], T], seconds: float | None) -> T:
-    """Make a call in a daemon thread and stop waiting after `seconds`; for None make it here.
+    """Make a call in a daemon thread; stop waiting after `seconds`; for None, make it here.
 
     Raises:
         StepTimeout: the time is over.
@@ -226,23 +227,23 @@ def call_within(call: Callable[[], T], seconds: float | None) -> T:
 
 
 async def await_in_daemon(call: Callable[[], T]) -> T:
-    """Make a call that may never end in a daemon thread, which the loop's end does not await."""
+    """Make a call that may never end in a daemon thread; the loop's end does not await it."""
     return await _on_this_loop(_start_daemon(call))
 
 
 def home_thread() -> int:
-    """Return the thread without which the work here cannot go on: its loop's, or its own."""
+    """Return the thread that the current work depends on: that of its loop, or its own."""
     mode = _mode.get()
     return mode.home if isinstance(mode, _Worker) else threading.get_ident()
 
 
 def is_blocked(thread: int) -> bool:
-    """Tell whether a thread stands still while the work here waits."""
+    """Tell whether a thread is blocked while the current work waits."""
     return _mode.get() == "sync" and thread == threading.get_ident()
 
 
 class _Worker:
-    """Runs a coroutine beside an event loop, and makes its calls there until it is cancelled."""
+    """Runs a coroutine in a worker thread; makes its calls on the loop until it is cancelled."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -252,7 +253,7 @@ class _Worker:
         self.cancelled = threading.Event()
 
     def run_to_end(self, body: Awaitable[T]) -> T:
-        """Run a coroutine to its end, while no other one computes beside this loop."""
+        """Run a coroutine to its end, while no other worker of this loop computes."""
         _mode.set(self)
         giving_up_turn.set(self.turn.given_up)
         with self.turn.taken():
@@ -286,12 +287,12 @@ class _LoopEnded(Exception):
 
 
 class _OutlivingWorker(_Worker):
-    """Runs work that a loop has begun and may not see the end of."""
+    """Runs work that a loop has started, and that may outlive the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self.turn = Turn()  # it computes beside all others, as the loop may be gone
-        self.is_left_alone = threading.Event()  # set where the loop stands still until its end
+        self.turn = Turn()  # its own turn, because the loop may be gone
+        self.is_left_alone = threading.Event()  # set if the loop is blocked until its end
         self._own_loop = _OwnLoop()
 
     def run(self, body: Awaitable[T]) -> T:
@@ -302,13 +303,13 @@ class _OutlivingWorker(_Worker):
             self._own_loop.close()
 
     def run_to_end(self, body: Awaitable[T]) -> T:
-        """Run a coroutine to its end, beside all others."""
+        """Run a coroutine to its end, without waiting for other workers."""
         _mode.set(self)
         giving_up_turn.set(nullcontext)
         return _step_to_end(body)
 
     def make(self, call: Call, acall: ACall | None, timeout: float | None) -> Any:
-        """Make a call on the loop that has begun this, or else on one of its own."""
+        """Make a call on the loop that started this, or else on another loop."""
         if acall is None:
             return call_within(call, timeout)
         request = partial(_await_with_timeout, call, acall, timeout)
@@ -320,7 +321,7 @@ class _OutlivingWorker(_Worker):
         return pending.result()
 
     def _make_on_its_loop(self, request: ACall) -> Any:
-        """Make a call on the loop that has begun this; raise `_LoopEnded` if that ends first."""
+        """Make a call on the loop that started this; raise `_LoopEnded` if that ends first."""
         pending = _start_on(self.loop, request)
         last_seen_running = time.monotonic()
         while not wait([pending], LOOP_CHECK).done:
@@ -331,7 +332,7 @@ class _OutlivingWorker(_Worker):
             if stands_still or self.is_left_alone.is_set() or self.loop.is_closed():
                 pending.cancel()
                 raise _LoopEnded
-        # All tasks are cancelled as a loop ends; some calls raise an error of their own then.
+        # When a loop ends, all tasks are cancelled, and some calls raise their own errors.
         has_failed = pending.cancelled() or pending.exception() is not None
         if pending.cancelled() or (has_failed and not self.loop.is_running()):
             raise _LoopEnded
@@ -376,7 +377,7 @@ class _CallOnLoop(Future[Any]):
     task: asyncio.Task[Any] | None = None
 
     def cancel(self) -> bool:
-        """Stop waiting for it, and cancel it once its loop comes to it; a closed one never does."""
+        """Stop waiting for it, and cancel it on its loop. A closed loop never does that."""
         if self.task is not None:
             with suppress(RuntimeError):
                 self.task.get_loop().call_soon_threadsafe(self.task.cancel)
@@ -401,7 +402,7 @@ def _start_on(loop: asyncio.AbstractEventLoop, request: ACall) -> _CallOnLoop:
     def start() -> None:
         if pending.cancelled():
             return
-        # A task with a context of its own, a copy of that of its caller.
+        # The task has its own context, a copy of its caller's.
         task: Any = loop.create_task(arun(request()))
         task._log_destroy_pending = False  # a loop may be closed before its end
         task.add_done_callback(pending.settle)
@@ -448,7 +449,7 @@ async def _await_with_timeout(call: Call, acall: ACall | None, timeout: float | 
 
 
 async def _leave_behind(cancelled: asyncio.Future[Any]) -> None:
-    """Give what was cancelled a moment to end, and leave it behind if it does not.
+    """Give a cancelled call a moment to end; then stop waiting for it.
 
     Database drivers cancel a query at the server first, which may hang.
     """
@@ -465,7 +466,7 @@ def _retrieve(outcome: asyncio.Future[Any]) -> None:
 
 
 def _without_stop(call: Callable[[], T]) -> T:
-    """Make a call, without a `StopIteration`: no future can carry it, so that a loop would hang."""
+    """Make a call; turn `StopIteration` into another error, because no future can hold it."""
     try:
         return call()
     except StopIteration as error:
@@ -473,7 +474,7 @@ def _without_stop(call: Callable[[], T]) -> T:
 
 
 def _on_this_loop(job: Future[T]) -> asyncio.Future[T]:
-    """Return the outcome of a thread's work to be awaited here; a closed loop does not hear it."""
+    """Return a thread's outcome as a future of this loop; a closed loop never gets it."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""A real agent whose model and tools answer as recorded."""
+"""A real agent whose model and tools answer with recorded messages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from conspectus.errors import InputError
 from conspectus_lab.recording import Recording
 
 OnRequest = Callable[[Sequence[BaseMessage], Sequence[Any]], int]
-"""Called with a request (messages with the system prompt, tools); returns its tokens."""
+"""Takes a request (messages with the system prompt, tools), and returns its tokens."""
 
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
 class RecordedModel(BaseChatModel):
-    """Give the assistant's next recorded words, by the latest recorded message in the request."""
+    """Answer with the assistant's next recorded message, by the latest one in the request."""
 
     recording: SkipValidation[Recording] = Field(exclude=True, repr=False)
     on_request: SkipValidation[OnRequest] = Field(exclude=True, repr=False)
@@ -69,7 +69,7 @@ class RecordedModel(BaseChatModel):
 
 
 class RecordedTool(BaseTool):
-    """Give the recorded result of a tool.
+    """Return the recorded result of a tool.
 
     The id of the call within its message finds the result: real histories repeat ids of calls.
     """
@@ -92,14 +92,14 @@ class RecordedTool(BaseTool):
             "calls what the transcript does not"
         )
 
-    # Here, too, `runtime` is annotated: LangChain writes all other arguments out as text, and the
-    # parallel calls of a turn would read a state that the graph changes meanwhile.
+    # `runtime` is annotated here, too: LangChain converts all other arguments to text, and parallel
+    # calls would read a state that the graph changes at the same time.
     def _run(self, /, *args: Any, runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
         return self.func(*args, runtime=runtime, **arguments)
 
 
 class TurnEnds(AgentMiddleware[Any, Any, Any]):
-    """Stop the graph where the recording goes on from outside; it stands before all others."""
+    """Stops the graph when the recording continues with outside input; the first middleware."""
 
     def __init__(self, recording: Recording, ready: Callable[[], None] = lambda: None) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
 
 
 def recorded_tools(recording: Recording) -> list[BaseTool]:
-    """Make a tool for each name that the assistant calls, with its arguments."""
+    """Make a tool for each name that the assistant calls, with the arguments of its calls."""
     arguments: dict[str, dict[str, Any]] = {}
     for message in recording.messages:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():

@@ -8,10 +8,10 @@
             with MyStore(...) as store:
                 yield store
 
-`StoreConformance` is for a store that extends `KeyValueStore` or `ArchiveStore`, and
-`ArchiveConformance` for one of LangGraph, which cannot promise as much. Both need pytest, which the
-extra `conformance` brings. Every test writes under tenants of its own and forgets them, so a shared
-store is left as it was.
+`StoreConformance` is for a store that extends `KeyValueStore` or `ArchiveStore`;
+`ArchiveConformance` is for a LangGraph store, which cannot promise as much. Both need pytest, which
+the extra `conformance` installs. Every test uses its own tenants and forgets them, so a shared
+store does not change.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ MESSAGES: dict[str, Source] = {
     },
     "dict with a number for an id": {"role": "user", "content": "x", "id": 7},
 }
-"""One message of every kind that LangChain has, and values that stores are known to refuse."""
+"""One message of each of LangChain's classes, and values that some stores refuse."""
 
 LABELS = "a|a |a?|a.b|b||A|а|a\x00|a\udc00|*|%|_|threads|a/b|é".split("|")
-"""Similar labels of tenants, threads and sessions, and labels that mean something to a store."""
+"""Similar labels of tenants, threads and sessions, and labels with characters special to stores."""
 
 
 def record_of(
@@ -129,7 +129,7 @@ def talk(*texts: str) -> list[Message]:
 
 
 class _Broken(Sequence[StoredItem]):
-    """Items of which the second cannot be had: a write of them fails half way."""
+    """Items whose second one raises an error: a write of them fails half way."""
 
     def __init__(self, item: StoredItem) -> None:
         self._item = item
@@ -150,7 +150,7 @@ class _Broken(Sequence[StoredItem]):
 class ArchiveConformance:
     """Test an archive in a LangGraph store; override the fixture `store`.
 
-    For a store that lives on an event loop of its own, override `drive` too.
+    If the store runs on its own event loop, override `drive`, too.
     """
 
     @pytest.fixture
@@ -167,7 +167,7 @@ class ArchiveConformance:
 
     @pytest.fixture
     def tenant(self, archive: Archive) -> Iterator[str]:
-        """Name a tenant of this test alone, and forget it afterwards."""
+        """Make a tenant for this test alone, and forget it afterwards."""
         name = f"conformance-{uuid.uuid4()}"
         yield name
         archive.forget(name)
@@ -193,7 +193,7 @@ class ArchiveConformance:
             assert got.lossless, name
             assert got.text == entry.reading, name
             assert read_message(got.message).encoded.text == entry.encoded.text, name
-            assert name == "numbers" or got.message == message, name  # NaN is unlike itself
+            assert name == "numbers" or got.message == message, name  # NaN does not equal itself
 
     def test_a_part_without_json_form_is_described_and_said_so(
         self, archive: Archive, scope: Scope
@@ -304,7 +304,7 @@ class ArchiveConformance:
             archive.put(scope, entries)
             archive.save_draft(scope, "plan", Draft("text", "model", ()))
             archive.commit(scope, record_of(entries))
-        # Of each of the two sessions: its messages, a draft and a record.
+        # For each of the two sessions: its messages, a draft and a record.
         assert archive.forget(tenant, "gone") == 2 * 452
         assert archive.threads(tenant) == ("kept",)
         for scope in scopes[:2]:
@@ -354,7 +354,7 @@ class ArchiveConformance:
 
 
 class StoreConformance(ArchiveConformance):
-    """Test a store of your own: all that `ArchiveStore` asks of it, and an archive in it.
+    """Test a store of your own: the contract of `ArchiveStore`, and an archive in the store.
 
     Override the fixture `store`; and `expiring_store` if values can expire.
     """
@@ -366,7 +366,7 @@ class StoreConformance(ArchiveConformance):
 
     @pytest.fixture
     def expiring_store(self) -> Iterator[ArchiveStore]:
-        """Return such a store with a `ttl` of half a second."""
+        """Return a store whose values expire after half a second."""
         pytest.skip("override the fixture `expiring_store` if values can expire")
 
     @pytest.fixture
@@ -403,36 +403,36 @@ class StoreConformance(ArchiveConformance):
     ) -> None:
         item = StoredItem("a", b"half")
         with pytest.raises(RuntimeError, match="broken"):
-            store.write(place, {"messages": [item], "records": _Broken(item)}, head="a")
-        assert store.head(place) is None
+            store.write(place, {"messages": [item], "records": _Broken(item)}, head_id="a")
+        assert store.head_id(place) is None
         for kind in KINDS:
             assert store.read(place, kind, None) == {}
 
     def test_a_head_is_moved_by_who_knows_it(self, store: ArchiveStore, place: Scope) -> None:
-        assert store.head(place) is None
-        assert store.write(place, {}, head="first", expected_head="") == "first"
-        assert store.write(place, {}, head="second", expected_head="first") == "second"
+        assert store.head_id(place) is None
+        assert store.write(place, {}, head_id="first", expected_head_id="") == "first"
+        assert store.write(place, {}, head_id="second", expected_head_id="first") == "second"
         remark: dict[ValueKind, list[StoredItem]] = {"remarks": [StoredItem("a", b"1")]}
-        assert store.write(place, remark, head="third", expected_head="first") == "second"
+        assert store.write(place, remark, head_id="third", expected_head_id="first") == "second"
         assert store.read(place, "remarks", None) == {}
-        # A retry of one's own commit is no conflict, and nor is a head that was taken back.
-        assert store.write(place, remark, head="second", expected_head="first") == "second"
+        # A retry of the same commit is no conflict, nor is a head that was reset.
+        assert store.write(place, remark, head_id="second", expected_head_id="first") == "second"
         assert store.read(place, "remarks", None) == {"a": b"1"}
-        assert store.write(place, {}, head="") == store.head(place) == ""
-        assert store.write(place, {}, head="third", expected_head="first") == "third"
+        assert store.write(place, {}, head_id="") == store.head_id(place) == ""
+        assert store.write(place, {}, head_id="third", expected_head_id="first") == "third"
         assert store.write(place, {"remarks": [StoredItem("b", b"2")]}) == "third"
 
     def test_of_many_who_move_a_head_one_does(self, store: ArchiveStore, place: Scope) -> None:
-        store.write(place, {}, head="before")
+        store.write(place, {}, head_id="before")
 
         def commit(name: str) -> str:
             item = StoredItem(name, b"mine")
-            return store.write(place, {"records": [item]}, head=name, expected_head="before")
+            return store.write(place, {"records": [item]}, head_id=name, expected_head_id="before")
 
         names = [f"writer{number}" for number in range(8)]
         with ThreadPoolExecutor(len(names)) as pool:
             heads = set(pool.map(commit, names))
-        assert heads == {store.head(place)}
+        assert heads == {store.head_id(place)}
         assert store.read(place, "records", None) == dict.fromkeys(heads, b"mine")
 
     def test_many_threads_write_at_once(self, store: ArchiveStore, place: Scope) -> None:
@@ -448,12 +448,12 @@ class StoreConformance(ArchiveConformance):
     ) -> None:
         another = Scope(place.tenant, "another", "session")
         for scope in (place, another):
-            store.write(scope, {kind: [StoredItem("a", b"1")] for kind in KINDS}, head="a")
+            store.write(scope, {kind: [StoredItem("a", b"1")] for kind in KINDS}, head_id="a")
         assert set(store.scopes(place.tenant)) == {place, another}
-        # Its message, its record and its draft; remarks and heads do not count.
+        # A message, a record and a draft; remarks and heads do not count.
         assert store.forget([place]) == 3
         assert store.scopes(place.tenant) == [another]
-        assert (store.head(place), store.head(another)) == (None, "a")
+        assert (store.head_id(place), store.head_id(another)) == (None, "a")
         assert all(store.read(place, kind, None) == {} for kind in KINDS)
         assert all(store.read(another, kind, None) for kind in KINDS)
         assert store.forget([place]) == 0
@@ -463,12 +463,12 @@ class StoreConformance(ArchiveConformance):
         place = Scope(f"conformance-{uuid.uuid4()}", "thread")
         assert store.ttl is not None
         begin = time.monotonic()
-        store.write(place, {"records": [StoredItem("a", b"1"), StoredItem("b", b"2")]}, head="b")
+        store.write(place, {"records": [StoredItem("a", b"1"), StoredItem("b", b"2")]}, head_id="b")
         time.sleep(0.6 * store.ttl)
         store.write(place, {"remarks": [StoredItem("n", b"3")]}, renewed=["a"])
         time.sleep(max(0.0, begin + 1.2 * store.ttl - time.monotonic()))
         assert store.read(place, "records", None) == {"a": b"1"}
         assert store.read(place, "remarks", None) == {"n": b"3"}
-        assert store.head(place) is None
-        assert store.write(place, {}, head="c", expected_head="expired") == "c"
+        assert store.head_id(place) is None
+        assert store.write(place, {}, head_id="c", expected_head_id="expired") == "c"
         store.forget(store.scopes(place.tenant))

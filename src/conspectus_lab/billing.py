@@ -1,7 +1,7 @@
 """Price a session: simulated prefix caches, and bills by dated prices.
 
-The rules of caches are those of the providers' pages as read on 2026-11-23. Nothing here reads a
-clock: the caller gives the time of each request.
+The rules of caches are those of the providers' pages on 2026-11-23. Nothing here reads a clock: the
+caller passes the time of each request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conspectus.observe import Price, price_of
 
 FIVE_MINUTES = 300.0
 HALF_HOUR = 1_800.0
-"""Lifetimes of entries, in seconds."""
+"""Lifetimes of cache entries, in seconds."""
 
 TOOLS = "tools"
 SYSTEM = "system"
@@ -31,9 +31,9 @@ SYSTEM = "system"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One piece of a request, in the order of a provider: tools, system, messages."""
+    """One part of a request, in the provider's order: tools, system, messages."""
 
-    text: str  # all that the provider compares
+    text: str  # the text that the provider compares
     tokens: int  # its size
     mark: bool = False  # whether a breakpoint (`cache_control`) is at its end
     run: str = ""  # `tools` or `system`; empty for messages
@@ -44,15 +44,15 @@ class CacheRules:
     """The rules of one provider's cache.
 
     Attributes:
-        marked: only prefixes that end at a breakpoint are kept, and writing them has a price;
-            otherwise every prefix is kept.
+        marked: only prefixes that end at a breakpoint are cached, and writing them has a price;
+            otherwise every prefix is cached.
     """
 
     least: int  # tokens of the shortest prefix that is cached
-    step: int = 1  # tokens; reads come in multiples of this beyond `least`
+    step: int = 1  # tokens; reads beyond `least` are multiples of this
     marked: bool = False
-    moving: bool = False  # the provider sets a breakpoint at the end of each request by itself
-    lifetime: float = FIVE_MINUTES  # seconds of an entry; each read starts them anew
+    moving: bool = False  # the provider sets a breakpoint at the end of each request
+    lifetime: float = FIVE_MINUTES  # seconds of an entry; each read renews it
 
 
 RULES: dict[str, CacheRules] = {
@@ -72,7 +72,7 @@ RULES: dict[str, CacheRules] = {
     ),
     r"": CacheRules(1_024, step=128),
 }
-"""Rules by the beginning of a model's name; the first that matches holds."""
+"""Rules by the beginning of a model's name; the first match is used."""
 
 
 def rules_for(model: str) -> CacheRules:
@@ -118,15 +118,15 @@ class PrefixCache:
 
     def __init__(self, rules: CacheRules) -> None:
         self._rules = rules
-        self._ends: dict[int, float] = {}  # of each prefix that is kept, by its hash
+        self._ends: dict[int, float] = {}  # end of each cached prefix's lifetime, by its hash
 
     def request(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """Send a request `at` seconds since any moment, and return its use of the cache.
+        """Send a request at a time in seconds, and return its use of the cache.
 
-        The longest prefix of whole blocks that is kept is read, and its lifetime begins anew.
+        The longest cached prefix of whole blocks is read, and its lifetime is renewed.
         """
         rules = self._rules
-        # Of each prefix, by the number of its blocks: its size, and a hash that names it.
+        # For each prefix, by the number of its blocks: its size and its hash.
         sizes = list(accumulate((block.tokens for block in blocks), initial=0))
         names = list(accumulate((b.text for b in blocks), lambda *pair: hash(pair), initial=0))
         cached_prefixes: list[int] = []
@@ -152,18 +152,18 @@ class Bill:
     """The cost of a session with one model.
 
     Attributes:
-        summarizer: calls and tokens of the summariser; the embedded one calls no model.
-        waited: seconds that the agent waited for its context; bills are compared without it.
+        summarizer: the calls and tokens of the summariser; the embedded one has none.
+        waited: seconds that the agent waited for its context. Bills are compared without it.
     """
 
-    model: str  # the one with the prices and the cache
+    model: str  # the model with the prices and the cache
     requests: int = 0  # of the agent
     input_tokens: int = 0
     cached_tokens: int = 0  # part of `input_tokens` read from or written to the cache
     written_tokens: int = 0
     output_tokens: int = 0
     summarizer: Cost = Cost()  # noqa: RUF009 - it is frozen
-    money: float = 0.0  # cost of all of it, in US dollars
+    money: float = 0.0  # the whole cost in US dollars
     summarizer_money: float = 0.0  # the summariser's part of it
     waited: float = field(default=0.0, compare=False)
 
@@ -184,7 +184,7 @@ class Bill:
 
 
 def summed(bills: Iterable[Bill | None]) -> Bill | None:
-    """Add up the bills of several sessions with one model; None for none."""
+    """Add up the bills of several sessions with one model; None if there are none."""
     present = [bill for bill in bills if bill is not None]
     return reduce(add, present) if present else None
 
@@ -222,8 +222,8 @@ class BillBuilder:
     def request(self, blocks: Sequence[Block], output: int, at: float, waited: float = 0.0) -> None:
         """Add one request of the agent.
 
-        `output` is the size of the answer in tokens, `at` the seconds since the session began, and
-        `waited` those that the agent waited before it.
+        `output` is the size of the answer in tokens. `at` are the seconds since the session began,
+        `waited` the seconds that the agent waited before the request.
         """
         use = self._cache.request(_with_breakpoints(blocks, self._rules), at)
         spent = Cost(1, use.input, output, cached_tokens=use.read, written_tokens=use.written)
@@ -241,8 +241,9 @@ class BillBuilder:
     def summarizer(self, cost: Cost) -> None:
         """Add calls of the summariser.
 
-        A model without a price costs as much as the agent's. A call that reports no cache use has
-        none; if the provider writes by itself, all of it is written. Several calls count as short.
+        A model without a price costs as much as the agent's. If a call reports no use of the cache,
+        nothing was read; if the provider sets breakpoints, all was written. Several calls count as
+        short ones.
         """
         names = list(cost.models)
         has_own_price = len(names) == 1 and is_priced(names[0], self._prices)
@@ -268,8 +269,8 @@ def is_priced(model: str, prices: Mapping[str, Price] | None) -> bool:
 def _with_breakpoints(blocks: Sequence[Block], rules: CacheRules) -> Sequence[Block]:
     """Set the breakpoints of LangChain's middleware for Anthropic.
 
-    They stand behind the tools, the system prompt and the last message, and behind no system
-    message that comes later; a provider that sets its own gets none.
+    They are after the tools, the system prompt and the last message. A later system message gets
+    none, and a provider that sets its own gets none at all.
     """
     if not rules.marked or rules.moving or not blocks:
         return blocks
@@ -282,7 +283,7 @@ def _with_breakpoints(blocks: Sequence[Block], rules: CacheRules) -> Sequence[Bl
 
 
 def block_of(message: BaseMessage, tokens: int) -> Block:
-    """Convert a message to a block: all that a provider compares, without its id.
+    """Convert a message to a block, with the text that a provider compares, without its id.
 
     Example:
         >>> block_of(AIMessage("Yes."), 5).tokens

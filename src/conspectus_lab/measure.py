@@ -1,7 +1,7 @@
 """Observe a run from outside: compare each request with the one before.
 
-No policy is asked about its work. Messages that left the view are found by the ids in two
-requests, pairs are matched as a provider matches them, and one meter counts tokens for all.
+No policy reports on its own work. Evicted messages are found by comparing the ids of two requests,
+pairs are matched as a provider matches them, and one meter counts tokens for all.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ STEP_SECONDS = 15.0
 """Assumed time from one request to the next, for caches."""
 
 TURN_SECONDS = 60.0
-"""What a user takes longer than a tool."""
+"""The additional time of a user."""
 
 
 class Sizes:
-    """Count tokens of messages and tools, each version of a message once."""
+    """Counts tokens of messages and tools, each version of a message once."""
 
     def __init__(self) -> None:
         self._meter = TokenMeter()
@@ -46,7 +46,7 @@ class Sizes:
             text = block_of(message, 0).text
             if text not in self._tokens:
                 self._tokens[text] = self._meter.message(message)
-            # The message is held beside it, so that no other takes its place in memory.
+            # The message is stored with the count, so that no other object gets its id.
             self._blocks[id(message)] = (message, block_of(message, self._tokens[text]))
         _, block = self._blocks[id(message)]
         return block
@@ -69,15 +69,15 @@ class Sizes:
 
 
 class Account:
-    """Bill requests at their assumed times."""
+    """Bills requests at their assumed times."""
 
     def __init__(
         self, recording: Recording, sizes: Sizes, bill_builder: BillBuilder | None
     ) -> None:
         self._recording = recording
         self._sizes = sizes
-        self._bill_builder = bill_builder  # None without a price
-        self._seconds = 0.0  # since the session began
+        self._bill_builder = bill_builder  # None if no price is known
+        self._seconds = 0.0  # seconds since the session began
         self._position = -1
 
     def pay(
@@ -111,7 +111,7 @@ class Account:
 
 
 class Measure:
-    """Measure one run, request by request."""
+    """Measures one run, request by request."""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ class Measure:
         self.compactions: list[Compaction] = []
         self.last_request: Sequence[BaseMessage] = ()
         self._preparing_since: float | None = None
-        # Of the request before: its messages by id, those of all requests that were whole, the ids
-        # of those that were clipped, its summary, and the position of its newest message.
+        # From the previous request: its messages by id, all whole messages so far, the ids of
+        # clipped ones, its summary, and the position of its newest message.
         self._view: dict[str, BaseMessage] = {}
         self._whole: dict[str, BaseMessage] = {}
         self._shortened: frozenset[str] = frozenset()
@@ -149,7 +149,7 @@ class Measure:
         """Record a request before it is answered, and return its tokens.
 
         Raises:
-            InputError: the newest messages are not in it, so its answer was given before.
+            InputError: the newest messages are missing, so the request was answered before.
         """
         waited = 0.0
         if self._preparing_since is not None:
@@ -190,7 +190,7 @@ class Measure:
     ) -> Compaction | None:
         """Return the compaction between the last request and this one, and remember this one.
 
-        None where only new messages have come.
+        None if only new messages were added.
         """
         recorded = self._recording.messages
         index_of = self._recording.index_of
@@ -223,8 +223,8 @@ class Measure:
         self._summary = summary
         if not changed:
             return None
-        # The originals as the graph held them, also of messages that were clipped: all that they
-        # hold determines how they are cited.
+        # The originals in the graph, also of clipped messages: their whole content determines how
+        # they are cited.
         originals = [self._whole.get(name) or recorded[index_of[name]] for name in left]
         causes = self.setting.causes
         return Compaction(
@@ -240,7 +240,7 @@ class Measure:
     def _needed_identifiers(
         self, messages: Sequence[BaseMessage], position: int
     ) -> tuple[int, int]:
-        """Count identifiers of the answer that no whole message shows, and those quoted."""
+        """Count identifiers of the answer that no whole message shows, and quoted ones."""
         index_of = self._recording.index_of
         whole: set[int] = set()
         not_whole: list[BaseMessage] = []

@@ -1,4 +1,4 @@
-"""Find identifiers that an agent writes again although no message in view shows them any more.
+"""Find identifiers that an agent writes again, although no message in view shows them.
 
 An identifier is an exact string that an agent cannot guess. Six kinds are searched in order:
 addresses, paths, names of errors, opaque ids, symbols, numbers; a later kind does not see the text
@@ -15,7 +15,7 @@ from functools import lru_cache
 from langchain_core.messages import AIMessage, BaseMessage
 
 WORDS = 6
-"""Consecutive words in which an identifier must stand to count as quoted."""
+"""Consecutive words around an identifier that must be there for it to count as quoted."""
 
 SHORTEST = 4
 """Minimum characters of an identifier."""
@@ -85,7 +85,7 @@ def identifiers(text: str) -> frozenset[str]:
 
 
 def _path(value: str) -> str:
-    """Normalise a path; return nothing if it is none."""
+    """Normalise a path; return an empty text if it is none."""
     if not value.startswith("/"):
         value = value.lstrip("./")
     in_a_folder = value.count("/") >= 2 or _ENDS_LIKE_A_FILE.search(value)  # and/or
@@ -102,7 +102,7 @@ def text_of(message: BaseMessage) -> str:
 
 
 class IdentifierIndex:
-    """Which message of a conversation shows which identifiers."""
+    """Knows which message of a conversation shows which identifiers."""
 
     def __init__(self, messages: Sequence[BaseMessage]) -> None:
         self._messages = messages
@@ -114,11 +114,11 @@ class IdentifierIndex:
     def needed(
         self, answer: int, whole: Set[int], context: Sequence[BaseMessage]
     ) -> tuple[int, int]:
-        """Count identifiers in an answer that only messages which left show, and those quoted.
+        """Count identifiers in an answer that only evicted messages show, and those quoted.
 
         Args:
             answer: the index of the answer in the conversation.
-            whole: the indexes of messages that stand whole in the request.
+            whole: the indexes of messages that are whole in the request.
             context: all other messages of the request, where identifiers may be quoted.
         """
         needed: set[str] = set()
@@ -135,11 +135,11 @@ class IdentifierIndex:
 def quoted(
     needed: Collection[str], context: Sequence[BaseMessage], origins: Iterable[BaseMessage]
 ) -> set[str]:
-    """Find the needed identifiers that stand in the context in their old words.
+    """Find the needed identifiers that the context quotes with the words around them.
 
-    `WORDS` consecutive words of a line of the origins that hold the identifier must stand in one
-    line of the context, or the whole line if it is shorter: a bare list of identifiers and word
-    salad score nothing.
+    `WORDS` consecutive words of an original line, with the identifier among them, must be in one
+    line of the context; or the whole line, if it is shorter. So a bare list of identifiers counts
+    nothing.
     """
     if not needed:
         return set()

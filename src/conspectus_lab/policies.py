@@ -1,4 +1,4 @@
-"""The policies that a replay compares: ways to compact, as middleware of an agent."""
+"""The policies that a replay compares. Each is a way to compact, as middleware of an agent."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ END = HumanMessage("(Here the summary is written.)", id="end")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a policy works with in one run; it fills the last three, at the latest when archived."""
+    """What a policy uses in one run; it fills the last three fields, latest in `archived`."""
 
     model: BaseChatModel  # the model that answers; its profile names the window
-    store: BaseStore  # of the graph
+    store: BaseStore  # the store of the graph
     window: int  # input limit of the model that answers, in tokens
-    trigger: Any  # as LangChain's users write them
+    trigger: Any  # in LangChain's form
     keep: Any
     summarizer: Summarizer  # writes the summaries
     summary_tokens: int  # maximum tokens of a summary's text
     count: Callable[[Any], int]  # tokens of messages, in the form of LangChain's `token_counter`
-    characters: dict[str, int] = field(default_factory=dict)  # read of each message, by its id
-    costs: list[Cost] = field(default_factory=list)  # of the summariser's calls
-    causes: list[str] = field(default_factory=list)  # of compactions, where they are known
+    characters: dict[str, int] = field(default_factory=dict)  # read of each message, by id
+    costs: list[Cost] = field(default_factory=list)  # costs of the summariser's calls
+    causes: list[str] = field(default_factory=list)  # causes of compactions, as far as known
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class ComparedPolicy:
     """One way to compact.
 
     Attributes:
-        middleware: makes the agent's middleware, from the outside in.
+        middleware: makes the agent's middleware, the outermost first.
         archived: called at the end; returns originals that can be read back, by id.
-        recall: text that a query brings back within so many tokens; empty for none.
+        recall: returns the text that a query recalls within a number of tokens; empty if none.
     """
 
-    name: str  # in commands and results
-    title: str  # the same in words
+    name: str  # the name in commands and results
+    title: str  # the name in words
     middleware: Callable[[Setting], Sequence[Middleware]]
     archived: Callable[[Setting], Originals] = lambda setting: {}
     recall: Callable[[Setting, str, int], str] = lambda setting, query, tokens: ""
@@ -91,14 +91,14 @@ def ours(name: str, title: str, **settings: Any) -> ComparedPolicy:
         summarization = Ours(**arguments)
         if arguments.get("window", setting.window) is None:
             return [summarization]
-        # What cannot be made to fit is sent, as without a guard, and counted.
+        # A request that cannot be made to fit is sent, and counted.
         return [summarization, ContextGuard(summarization, on_stuck="send")]
 
     return ComparedPolicy(name, title, middleware, _archived, _recall, ours=True)
 
 
 def _archived(setting: Setting) -> Originals:
-    """Read the originals of the records in force; what a record covers was read whole."""
+    """Read the originals of the records in force; all of them were read whole."""
     by_id: dict[str, list[BaseMessage]] = {}
     with Archive(setting.store) as archive:
         chain = archive.chain(SCOPE)
@@ -121,10 +121,9 @@ def _recall(setting: Setting, query: str, tokens: int) -> str:
 
 
 def _langchain(setting: Setting) -> list[Middleware]:
-    """Make LangChain's own, with its own limit on a summariser's input.
+    """Make LangChain's own middleware, with its own limit on a summariser's input.
 
-    A chat model is asked as LangChain asks it, with LangChain's own prompt. Any other summariser
-    writes as it does for us.
+    A chat model gets LangChain's own prompt. Other summarisers write as they do for Conspectus.
     """
 
     def ask(model: Runnable[Any, Any], messages: Sequence[BaseMessage]) -> str:

@@ -28,7 +28,7 @@ class Question:
     answer: str = ""
 
     def missing(self, text: str) -> tuple[str, ...]:
-        """List the first text of each group of which none is in a text that `plain` wrote."""
+        """Return the first text of each group without any text in `text`, which `plain` wrote."""
         return tuple(
             group[0] for group in self.evidence if not any(plain(each) in text for each in group)
         )
@@ -38,7 +38,7 @@ _QUESTIONS = TypeAdapter(list[Question])
 
 
 def plain(text: str) -> str:
-    """Write a text so that case, quotation marks, markup and white space do not matter.
+    """Return a text without differences of case, quotation marks, markup and white space.
 
     Example:
         >>> plain('At most  "3 retries"')
@@ -54,7 +54,7 @@ def read_data(file: Path, advice: str = "") -> Any:
     """Read a JSON file.
 
     Raises:
-        InputError: it cannot be read; `advice` ends the error of a damaged one.
+        InputError: it cannot be read. `advice` is added to the error of a damaged file.
     """
     try:
         return json.loads(file.read_text(encoding="utf-8"))

@@ -30,25 +30,25 @@ Turn = tuple[BaseMessage, ...]
 class Recording:
     """One transcript, ready to be run again.
 
-    A turn is the input of one `invoke` of the graph. It is empty if the agent spoke twice in a row,
-    or first. A result that the graph's own tools cannot give is part of a turn: one without its
-    call, one of several if others are missing, one that came after the user had spoken.
+    A turn is the input of one `invoke` of the graph. It is empty if the agent spoke first, or twice
+    in a row. Results that the graph's tools cannot give are part of a turn: a result without its
+    call, one of several if others are missing, one that came after a user's message.
 
     Attributes:
         results: recorded results by the ids of their message and call.
     """
 
     system: SystemMessage | None  # the system messages at the start as one
-    messages: tuple[BaseMessage, ...]  # all others, each with an id of its own
-    index_of: Mapping[str, int] = field(repr=False)  # of each id in `messages`
+    messages: tuple[BaseMessage, ...]  # all other messages, each with its own id
+    index_of: Mapping[str, int] = field(repr=False)  # the index of each id in `messages`
     turns: tuple[Turn, ...] = field(repr=False)  # the input, turn by turn
     results: Mapping[tuple[str, str], ToolMessage] = field(repr=False)
 
     @classmethod
     def of(cls, messages: Sequence[Source], name: str = "transcript") -> Recording:
-        """Read a transcript, which has a name in errors.
+        """Read a transcript; `name` is its name in errors.
 
-        Ids stay; a message without one is named `m0`, `m1` and so on by its place.
+        Ids stay. A message without an id gets one from its place: `m0`, `m1` and so on.
 
         Raises:
             MessageError: a message cannot be understood.
@@ -89,7 +89,7 @@ class Recording:
         return sum(isinstance(message, AIMessage) for message in self.messages)
 
     def position(self, messages: Iterable[BaseMessage]) -> int:
-        """Find the latest recorded message among some; -1 if there is none."""
+        """Find the latest recorded message in a list; -1 if there is none."""
         positions = (self.index_of.get(message.id or "", -1) for message in messages)
         return max(positions, default=-1)
 
@@ -111,8 +111,8 @@ class Recording:
 def broken_pairs(messages: Iterable[BaseMessage]) -> list[tuple[str, str]]:
     """List tool calls and results without their partner: ids of the message and of the call.
 
-    The results of a message's calls stand right after it. A provider refuses a history in which
-    another message stands between them, or a result has no call.
+    The results of a message's calls must follow it directly. A provider refuses a history with
+    another message between them, or with a result without a call.
     """
     broken: list[tuple[str, str]] = []
     caller = ""
@@ -138,7 +138,7 @@ def _unused(name: str, taken: Container[str]) -> str:
 def _turns(
     messages: Sequence[BaseMessage],
 ) -> tuple[tuple[Turn, ...], dict[tuple[str, str], ToolMessage]]:
-    """Divide messages into turns from outside, and results of the tools."""
+    """Divide messages into turns, and results of the graph's tools."""
     answers = [i for i, message in enumerate(messages) if isinstance(message, AIMessage)]
     turns = [tuple(messages[: answers[0]])]
     results: dict[tuple[str, str], ToolMessage] = {}
@@ -155,7 +155,7 @@ def _turns(
 
 
 def _results(answer: BaseMessage, block: Sequence[BaseMessage]) -> list[ToolMessage]:
-    """Return the results right behind a message, if they answer each call once."""
+    """Return the results directly after a message, if they answer each call once."""
     calls = [call["id"] for call in answer.tool_calls] if isinstance(answer, AIMessage) else []
     results = [m for m in block[: len(calls)] if isinstance(m, ToolMessage)]
     answered_calls = [result.tool_call_id for result in results]
@@ -172,7 +172,7 @@ def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
 
 
 def _parts(entry: Message) -> list[BaseMessage]:
-    """Convert a message; one with results of tools as blocks becomes several."""
+    """Convert a message. If it has results of tools as blocks, it becomes several messages."""
     source = entry.source
     divided = bool(entry.results) and entry.role in ("user", "tool")
     divided = divided and not isinstance(source, ToolMessage)
@@ -197,7 +197,7 @@ def _parts(entry: Message) -> list[BaseMessage]:
         if results and not words:
             return results
         return [*results, _spoken(entry, words, common_fields)]
-    except ValidationError:  # blocks of a kind that LangChain's messages do not take
+    except ValidationError:  # blocks that LangChain's messages do not accept
         return [*results, _spoken(entry, entry.own, common_fields)]
 
 
@@ -228,7 +228,7 @@ def _spoken(entry: Message, content: Any, common_fields: dict[str, Any]) -> Base
         for call in entry.calls
     ]
     message = AIMessage(content, tool_calls=calls, **common_fields)
-    if read_messages([message])[0].text != entry.text:  # a call without an id, say, is text
+    if read_messages([message])[0].text != entry.text:  # for example, a call without an id is text
         common_fields.pop("additional_kwargs", None)
         message = AIMessage(entry.text, tool_calls=calls, **common_fields)
     return message

@@ -52,7 +52,7 @@ KEEP = ("messages", 20)
 SUMMARY_SHARE = 8
 LEAST_SUMMARY = 256
 MOST_SUMMARY = 4_096
-"""Default size of a summary: an eighth of the window, between these, in tokens."""
+"""Limits of the default size of a summary, an eighth of the window, in tokens."""
 
 PRICED_AS = "claude-sonnet-5-5"
 """Default model of prices."""
@@ -78,8 +78,8 @@ def replay(
 
     The agent is LangChain's `create_agent` with a checkpointer and a store. Its model and
     its tools answer as recorded, so that nothing costs money, unless `summarizer` is a chat model.
-    The input of users is one turn of the graph after the other, on one thread. All policies get the
-    same input, trigger, `keep`, token counter, summariser and size of summary.
+    The users' input is passed turn by turn, on one thread. All policies get the same input,
+    trigger, `keep`, token counter, summariser and size of summary.
 
     Args:
         messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Never changed.
@@ -94,13 +94,13 @@ def replay(
         policies: one or several of `"none"`, `"langchain"` and `"conspectus"`, or a
             `ComparedPolicy`. Default: these three.
         questions: about the end; their evidence is looked for in the last request.
-        recall_tokens: of what a question may recall.
+        recall_tokens: the most tokens that a question may recall.
         on_compaction: called with the title of a policy and each compaction, as it happens.
         priced_as: the model whose prices and cache count for the bill. Default: `PRICED_AS`; no
-            bill where its price is not known.
-        prices: your own, by model, by default those of `set_prices`; others are looked up in
-            `genai-prices`, where it is installed. A summariser whose model has one is paid at that,
-            another at the agent's.
+            bill if its price is not known.
+        prices: your own prices by model. Default: those of `set_prices`. Other models are looked up
+            in `genai-prices`, if it is installed. A summariser whose model has no price costs as
+            much as the agent's model.
 
     Returns:
         Figures and compactions of each run. `stopped` has the reason of a run that cannot go on.
@@ -157,7 +157,7 @@ def replay(
 
 @dataclass(frozen=True, kw_only=True)
 class _Runner:
-    """Runs one recording under one policy after the other, all with equal settings."""
+    """Runs one recording under one policy after the other, with the same settings."""
 
     recording: Recording
     window: int
@@ -292,8 +292,8 @@ def _play(graph: Any, recording: Recording) -> tuple[list[Any], str]:
     for turn in recording.turns:
         try:
             new_messages = {"messages": [message.model_copy() for message in turn]}
-            # Each turn is saved at its end: no run resumes within one, and writing a thread that is
-            # never compacted after every step would take most of the time.
+            # Each turn is saved only at its end: no run resumes within a turn, and to write an
+            # uncompacted thread after every step would take most of the time.
             graph.invoke(new_messages, config, durability="exit")
         except Exception as error:  # an error of a policy's code is a finding
             stopped = f"{type(error).__name__}: {error}"

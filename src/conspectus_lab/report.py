@@ -1,4 +1,4 @@
-"""Render a replay or a measurement: tables of text, and one self-contained page with charts."""
+"""Render replays: tables of text, and one self-contained page with charts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table; a row of one cell is a heading, `bad` holds row and column of failures."""
+    """One table. A row of one cell is a heading. `bad` has row and column of each failure."""
 
     title: str
     note: str
@@ -31,7 +31,7 @@ class Table:
 
 
 def percent(value: float | None) -> str:
-    """Write a share as a percentage that is never rounded up to all.
+    """Write a share as a percentage. It is never rounded up to 100 %.
 
     Example:
         >>> percent(0.9999), percent(1.0), percent(None)
@@ -199,7 +199,7 @@ def _chart(replay: Replay) -> dict[str, Any]:
 
 
 def environment() -> Any:
-    """Return what renders a page; an `InputError` says that the extra `report` is missing."""
+    """Return the template of a page; raise `InputError` if the extra `report` is missing."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -216,7 +216,7 @@ def environment() -> Any:
 
 
 def _writable(value: Any) -> Any:
-    """Replace what no file holds, control characters and half characters, in plain texts."""
+    """Replace control characters and half characters, which a file cannot have, in plain texts."""
     if type(value) is not str:
         return value
     whole = value.encode("utf-8", "replace").decode("utf-8")

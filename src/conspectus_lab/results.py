@@ -1,4 +1,4 @@
-"""What a replay finds, as plain data; a comparison with an earlier one."""
+"""The results of a replay, as plain data, and the comparison with an earlier one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAILURES = ("broken", "over", "missing")
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """One message that left the view."""
+    """One evicted message."""
 
     id: str
     cite: str  # its name in summaries
@@ -27,15 +27,15 @@ class Original:
     name: str  # of the speaker or the tool; empty for none
     text: str  # its whole text, tool calls included
     tokens: int  # its size
-    read: int = 0  # characters of it that the summariser was given
+    read: int = 0  # characters of it that the summariser read
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """One compaction."""
 
-    step: int  # the model call of which it was a part, from 1
-    cause: str  # in words
+    step: int  # the number of its model call, from 1
+    cause: str  # the cause in words
     before: int  # tokens of the messages
     after: int
     left: tuple[Original, ...]  # the messages that left the view, in order
@@ -44,18 +44,18 @@ class Compaction:
 
     @property
     def characters(self) -> int:
-        """Return the length of all texts that left."""
+        """Return the length of all evicted texts."""
         return sum(len(original.text) for original in self.left)
 
     @property
     def read(self) -> int:
-        """Return how many characters of them the summariser was given."""
+        """Return how many characters of them the summariser read."""
         return sum(original.read for original in self.left)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of the model, measured on the request that was really sent.
+    """One call of the model, measured on the request that was sent.
 
     Attributes:
         waited: seconds of its preparation on this machine; steps are compared without it.
@@ -67,7 +67,7 @@ class Step:
     compacted: bool  # a compaction came with it
     broken: int  # tool calls and results without their partner
     over: int  # tokens beyond the window; 0 if it fits
-    needed: int = 0  # identifiers in the answer that only messages which have left had shown
+    needed: int = 0  # identifiers in the answer that only evicted messages show
     quoted: int = 0  # those of them that the request quotes in the words around them
     waited: float = field(default=0.0, compare=False)
 
@@ -77,8 +77,8 @@ class Lost:
     """A question whose evidence is not in the last request."""
 
     question: str
-    missing: tuple[str, ...]  # the first text of each group of evidence that is not there
-    recalled: bool  # whether the question itself recalls it
+    missing: tuple[str, ...]  # the first text of each missing group of evidence
+    recalled: bool  # whether a recall with the question finds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class PolicyRun:
 
     @property
     def read_share(self) -> float | None:
-        """Return the share of the evicted text that a summariser was given; None without any."""
+        """Return the share of the evicted text that a summariser read; None if none was evicted."""
         share: float | None = self.totals["read_share"]
         return share
 
@@ -155,7 +155,7 @@ class Replay:
 
 
 def all_as_json(replays: Sequence[Replay]) -> dict[str, Any]:
-    """Convert several replays to plain JSON data, with the totals of each policy."""
+    """Convert replays to plain JSON data, with the totals of each policy."""
     sums = {
         name: {**totals(runs), "bill": _plain(summed(run.bill for run in runs))}
         for name, runs in by_policy(replays).items()
@@ -246,7 +246,7 @@ def worse(
         tolerance: how much a share may fall; a count of failures may not rise at all.
 
     Raises:
-        InputError: the two measured different things, or one is no measurement.
+        InputError: they measured different things, or one is no measurement.
     """
     if _settings(before) != _settings(after):
         raise InputError(

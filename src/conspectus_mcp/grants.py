@@ -13,12 +13,12 @@ from conspectus.archive import Scope
 from conspectus.config.reading import read_section
 from conspectus.errors import ConfigError
 
-SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 32` gives 64
+SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 32` prints 64
 
 Grant = Mapping[str, frozenset[str] | None]
-"""The threads that one client may read: by tenants the names of theirs, None for all of them."""
+"""The threads that one client may read: names by tenant, or None for all of a tenant."""
 
-ONLY_CLIENT = ""  # in the place of a token's digest: the one client of a process, without a token
+ONLY_CLIENT = ""  # used instead of a token's digest, for a process with one client
 
 
 class _Client(BaseModel):
@@ -46,7 +46,8 @@ def read_grants(path: Path) -> dict[str, Grant]:
     both.
 
     Raises:
-        ConfigError: it cannot be read, or is invalid; each mistake with its line, without tokens.
+        ConfigError: the file cannot be read, or is invalid. The error has the line of each mistake,
+            and no tokens.
     """
     section, source = read_section(path, "clients")
     try:

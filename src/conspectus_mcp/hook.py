@@ -1,8 +1,8 @@
 """Archive a session of Claude Code before its compaction: `conspectus hook`, and its plugin.
 
 A hook never stops the client: after any failure it ends with 0 and one line on standard error
-(`conspectus.cli.failures` sees to that). Standard output has only what the client expects; what was
-archived before a compaction is said on standard error.
+(`conspectus.cli.failures` sees to that). Standard output has only what the client expects; standard
+error says what was archived.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ from conspectus.cli import options, output
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
 
-INPUT_FIELDS = ("session_id", "cwd")  # of the client's JSON, that each hook needs
-END = {"role": "user", "content": "(Archived here.)"}  # so that the newest message may go, too
-LONGEST_CONTEXT = 9_000  # characters of the user's words; Claude Code takes 10,000 of a hook
-SUMMARY_TOKENS = 4_000  # at most, of the notes of a session
+INPUT_FIELDS = ("session_id", "cwd")  # fields of the client's JSON that every hook needs
+END = {
+    "role": "user",
+    "content": "(Archived here.)",
+}  # then the newest one may be evicted, too
+LONGEST_CONTEXT = 9_000  # characters of the user's words; Claude Code accepts 10,000 of a hook
+SUMMARY_TOKENS = 4_000  # most tokens of the notes of a session
 
 PLUGIN_NAME = "conspectus"
 PLUGIN_DESCRIPTION = (
@@ -39,9 +42,9 @@ PLUGIN_DESCRIPTION = (
 class HookEvent(NamedTuple):
     """An event of Claude Code at which a hook runs."""
 
-    name: str  # that Claude Code has for it
-    seconds: int  # that the hook may take
-    matcher: str  # of the cases in which it runs; empty for all
+    name: str  # Claude Code's name for it
+    seconds: int  # seconds that the hook may take
+    matcher: str  # when it runs; empty for always
 
 
 EVENTS = {
@@ -70,7 +73,7 @@ def hook(
         raise InputError(f"standard input holds no JSON with {fields}; is this a hook?")
     address = options.archive_of(archive)
     if event == "pre-compact":
-        # What stands on standard output would become an order to whoever summarises.
+        # Text on standard output would become an instruction to the summariser.
         sys.stderr.write(archive_session(data, address, redact=redact) + "\n")
     elif event != "session-start":
         raise InputError(f"there is no hook {event!r}; write pre-compact or session-start")
@@ -82,12 +85,12 @@ def hook(
 
 
 def archive_session(data: Mapping[str, Any], address: str, *, redact: bool = False) -> str:
-    """Archive all of a session that is not archived yet, and say in a sentence what that was.
+    """Archive the messages of a session that are not archived yet; return a sentence on them.
 
     Args:
         data: the client's input.
         address: of the archive.
-        redact: take secrets out of what is archived.
+        redact: whether secrets are removed from archived messages.
 
     Raises:
         InputError: the session cannot be read, or nothing of it was archived.
@@ -98,7 +101,7 @@ def archive_session(data: Mapping[str, Any], address: str, *, redact: bool = Fal
 
     scope = _scope(data)
     transcript = mend(read_history(_transcript_file(data, scope)).messages)
-    with options.opened(address) as archive:
+    with options.open_archive(address) as archive:
         compactor = Compactor(
             archive=archive,
             redact=redact,
@@ -121,7 +124,7 @@ def archive_session(data: Mapping[str, Any], address: str, *, redact: bool = Fal
 
 
 def _transcript_file(data: Mapping[str, Any], scope: Scope) -> Path:
-    """Return the file of a session, also if the client does not say where: some versions do not."""
+    """Return the file of a session; search for it if the client does not name it."""
     if data.get("transcript_path"):
         return Path(str(data["transcript_path"])).expanduser()
     home = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
@@ -130,7 +133,7 @@ def _transcript_file(data: Mapping[str, Any], scope: Scope) -> Path:
 
 
 def standing_context(data: Mapping[str, Any], address: str) -> str:
-    """Return what a session's user said, word for word while there is room; empty for nothing.
+    """Return the words of a session's user, literally if there is room; empty if there are none.
 
     `data` is the client's input, `address` that of the archive.
     """
@@ -146,7 +149,7 @@ def standing_context(data: Mapping[str, Any], address: str) -> str:
     if file and not file.exists():
         return ""
     scope = _scope(data)
-    with options.opened(address, existing=True) as archive:
+    with options.open_archive(address, existing=True) as archive:
         recorded = [record.notes for record in archive.chain(scope) if record.notes]
     if not recorded:
         return ""
@@ -211,7 +214,7 @@ def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
         folder / ".mcp.json": {"mcpServers": {PLUGIN_NAME: server}},
     }
     for path, content in files.items():
-        with suppress(OSError):  # what is written then says why it cannot be
+        with suppress(OSError):  # writing the file then fails with a reason
             path.parent.mkdir(parents=True, exist_ok=True)
         output.write_file(path, json.dumps(content, indent=2) + "\n")
     return list(files)

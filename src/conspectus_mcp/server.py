@@ -1,6 +1,6 @@
 """Tools that search and read an archive within a grant, over stdio or streamable HTTP.
 
-Answers are text without authority: archived messages stand in one frame, which none can close.
+Answers are text without authority: archived messages are in a frame that no message can close.
 """
 
 from __future__ import annotations
@@ -61,12 +61,14 @@ Tokens = Annotated[int, Field(description="The size of the answer.", ge=50, le=M
 def build_server(address: str, grants: Mapping[str, Grant]) -> MCPServer[Any]:
     """Make a server that reads the archive at an address, which may not exist yet.
 
-    `grants` are by the digests of tokens; by `ONLY_CLIENT` that of a process's one client.
+    `grants` has the grant of each client by the digest of its token; `ONLY_CLIENT` is the key for a
+    process with one client.
     """
     tools = _Tools(address, grants)
     authentication: dict[str, Any] = {}
     if ONLY_CLIENT not in grants:
-        # Tokens come from a file; the settings want the address of a server that issues them.
+        # Tokens are in a file, but the SDK's settings need the address of a server that issues
+        # them.
         issuer = AnyHttpUrl("http://127.0.0.1")
         settings = AuthSettings(issuer_url=issuer, resource_server_url=None)
         authentication = {"auth": settings, "token_verifier": tools}
@@ -111,7 +113,7 @@ def _wrong_arguments(tool: str, error: ValidationError) -> str:
 
 
 class _Tools:
-    """The tools, whose docstrings a model reads, and what knows the tokens of clients."""
+    """The tools, whose docstrings a model reads, and the check of clients' tokens."""
 
     def __init__(self, address: str, grants: Mapping[str, Grant]) -> None:
         self._address = address
@@ -128,7 +130,7 @@ class _Tools:
     def list_threads(self, start: Start = 0) -> str:
         """List the conversations that you may read, each with its id."""
         end = start + THREADS_PER_PAGE
-        with self._opened() as (_, scopes):
+        with self._open_granted() as (_, scopes):
             lines = [_thread_line(scope) for scope in scopes[start:end]]
         if len(scopes) > end:
             lines.append(f"({len(scopes) - end:,} more: start={end})")
@@ -148,7 +150,7 @@ class _Tools:
         results: list[tuple[Scope, RecallResult]] = []
         nothing_found = NO_THREADS
         problem = ""
-        with self._opened() as (archive, scopes):
+        with self._open_granted() as (archive, scopes):
             if not query.strip():
                 raise InputError("query is empty; give words, names, paths or numbers to look for")
             scopes = [_thread_named(scopes, thread)] if thread else scopes
@@ -159,7 +161,7 @@ class _Tools:
                     result = self._recall(
                         archive, scope, query=query, max_messages=limit, tokens=tokens_each
                     )
-                except ArchiveError as error:  # what is sound elsewhere is given all the same
+                except ArchiveError as error:  # other threads may be undamaged
                     problem = f"\n({sendable(str(error))})"
                     continue
                 if result.hits:
@@ -187,7 +189,7 @@ class _Tools:
         selection: dict[str, Any] = {"id": id, "at": at or None}
         if until:
             selection = {"range": (id, until)}
-        with self._opened() as (archive, scopes):
+        with self._open_granted() as (archive, scopes):
             if until and at:
                 raise InputError("at goes with one id; leave out until, or at")
             scope = replace(_thread_named(scopes, thread), session=session)
@@ -202,16 +204,17 @@ class _Tools:
         return answer
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Archive, list[Scope]]]:
-        """Open the archive; yield it with the threads in it that are granted.
+    def _open_granted(self) -> Iterator[tuple[Archive, list[Scope]]]:
+        """Open the archive; yield it with the granted threads in it.
 
-        At each use: an agent may start before it exists, and it may be replaced.
+        It is opened at each use, because an agent may start before it exists, and it may be
+        replaced.
         """
         token = get_access_token()
         client = token.client_id if token is not None else ONLY_CLIENT
         grant = self._grants.get(client, {})
         try:
-            with options.opened(self._address, existing=True) as archive:
+            with options.open_archive(self._address, existing=True) as archive:
                 granted = [
                     Scope(tenant, thread)
                     for tenant, threads in grant.items()
@@ -230,9 +233,9 @@ class _Tools:
 def _texts_within(
     results: list[tuple[Scope, RecallResult]], limit: int, *, are_named: bool
 ) -> list[str]:
-    """Return the results of the best threads, for at most so many messages in all.
+    """Return the results of the best threads, up to a number of messages in all.
 
-    The best thread's are there in any case. Each is named where there are several threads.
+    Those of the best thread are always included. If there are several threads, each is named.
     """
     texts: list[str] = []
     messages_left = limit

@@ -35,7 +35,7 @@ from conspectus.model.windows import input_limit_in_profile, input_limit_named
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter, TokenMeter, family_of
 
-REMEMBERED_MODELS = 64  # whose engine is remembered: a proxy's clients choose the names of models
+REMEMBERED_MODELS = 64  # a limit, because clients of a proxy choose the names of models
 
 
 class Request(TypedDict, total=False):
@@ -110,7 +110,7 @@ class Fitter(Closing):
         if archive is None:
             raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
         self.archive = archive
-        self._background = None
+        self._preparations = None
         self._opened = archive if isinstance(settings.archive, (str, Path)) else None
         names = {field.name for field in fields(Settings)} & {*vars(settings)}
         shared = {name: getattr(settings, name) for name in names}
@@ -192,7 +192,7 @@ class Fitter(Closing):
                 view = without_stale_thoughts(view, chain[-1].messages_after)
         return replace(result, messages=view)
 
-    _fit.__qualname__ = "Fitter.fit"  # which Python names where an argument is missing
+    _fit.__qualname__ = "Fitter.fit"  # the name in Python's error for a missing argument
 
     def _make_engine(self, model: str) -> tuple[Engine, int]:
         """Return the engine of a model, and its window in tokens."""
@@ -218,7 +218,7 @@ def _extra_for(model: str) -> str:
     return f", or install its provider's package: {install_command(extra)}"
 
 
-FAKE_ID = "__fake_id__"  # of all items that the Agents SDK makes of another protocol's answers
+FAKE_ID = "__fake_id__"  # the id that the Agents SDK gives to all items of other protocols
 
 
 def plain(message: Any) -> Any:

@@ -82,7 +82,7 @@ class FittingLogger(CustomLogger):
         model = str(data.get("model") or "")
         history = messages if isinstance(messages, list) else []
         try:
-            # Clients set the most that any model answers, also where that is all of the window.
+            # Clients may set this to the most of any model, even if that is the whole window.
             _, window = self._fitter.engine(model)
             result = await self._fitter.afit(
                 messages,
@@ -102,12 +102,12 @@ class FittingLogger(CustomLogger):
 
 
 def _tenant_of_key(key: Any, data: Any) -> str | None:
-    """Return the digest of a key, as LiteLLM keeps it; None without one."""
+    """Return the digest of a key, as LiteLLM stores it; None without a key."""
     return getattr(key, "api_key", None) or None
 
 
 def _thread_of(data: Mapping[str, Any], history: list[Any], system: object) -> str:
-    """Return the client's name of its conversation, or one made of its beginning."""
+    """Return the client's name of its conversation, or a name made from its beginning."""
     metadata = data.get("metadata")
     for fields in (data, metadata if isinstance(metadata, Mapping) else {}):
         for name in SESSION_FIELDS:

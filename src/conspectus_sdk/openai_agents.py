@@ -26,8 +26,8 @@ class FittedSession(SessionABC):
     """A session that fits the history of another one, which keeps all of it.
 
     Give the run `session.input_filter`, too, so that a run of many turns stays inside the window.
-    `model` answers; `tenant` and `answer_tokens` are those of `Fitter.fit`. Raises `PolicyError`
-    for what is no `Fitter`.
+    `model` answers; `tenant` and `answer_tokens` are those of `Fitter.fit`. Raises `PolicyError` if
+    `fitter` is no `Fitter`.
 
     Example:
         `Runner.run(agent, "hi", session=session, run_config=RunConfig(call_model_input_filter=
@@ -46,7 +46,7 @@ class FittedSession(SessionABC):
         self.input_filter = input_filter(fitter, **self._request)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the history fitted to the window; with a limit the newest items."""
+        """Return the history, fitted to the window; with a limit, the newest items."""
         items = await self.inner.get_items(limit)
         if limit is not None:
             return items
@@ -106,7 +106,7 @@ def _model_of(agent: Any) -> str:
 
 
 def _tools_of(agent: Any) -> list[dict[str, Any]]:
-    """Return an agent's own functions, as a provider takes them."""
+    """Return an agent's own functions, in the provider's form."""
     return [
         {"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
         for tool in agent.tools

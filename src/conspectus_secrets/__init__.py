@@ -1,4 +1,4 @@
-"""Scan texts for secrets, as `redact=True` does.
+"""The scanner for secrets of `redact=True`.
 
 The engine, `conspectus`, finds this package by its entry point, the `default` of the group
 `conspectus.redactors`, and imports nothing of it.

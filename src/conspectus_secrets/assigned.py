@@ -1,4 +1,4 @@
-"""Secrets whose name tells what they are: assignments, fields, tags, cells, options, calls.
+"""Find secrets by their names: in assignments, fields, tags, cells, options, calls.
 
 Each form of an assignment is one pattern that ends where the value begins. One function reads the
 value.
@@ -29,7 +29,7 @@ HINTS = tuple(
     "pass pwd secret token key data 密 口令 パス 비밀번호 пароль contrase".split()
     + [label for labels in LABELS.values() for label in labels]
 )
-"""Parts of names in lower case, of which a text must hold one."""
+"""Parts of names in lower case. A text is only searched if it has one of them."""
 
 _Q = r"\\{0,8}[\"'`]"
 _QS = f"(?:{_Q})?"
@@ -40,7 +40,7 @@ _VERBS = ("is", "was", "lautet", "ist", "war", "es", "est", "è")
 
 _MARK = r"\[redacted: [a-z0-9-]{1,40}\]"
 _MARKED = rf"[\"'`]?{_MARK}(?=[\s\"'`]|\Z)"
-"""A value that was replaced before, whole."""
+"""A whole value that was already replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class AssignmentForm:
     """A way to write a name before its value.
 
     Attributes:
-        pattern: has the group `name`, and perhaps the group `close` for a quote behind the name; it
+        pattern: has the group `name`, and perhaps the group `close` for a quote after the name. It
             ends where the value begins.
         unquoted: the style of a value without quotes; None if a value must have quotes.
         quoted: the style of a value in quotes.
@@ -145,20 +145,20 @@ ASSIGNMENT_FORMS = (
 
 _OPEN = re.compile(r"[bBrRfFuU]{0,2}(?P<back>\\{0,8})(?P<quote>[\"'`“‘„「『«])")
 _CLOSING = {"“": "”", "‘": "’", "„": "“”", "「": "」", "『": "』", "«": "»"}
-"""What closes each quote that has another form at its end."""
+"""The closing quotes that differ from their opening quotes."""
 
 _END_OF_QUOTED = {
     quote: re.compile(rf"(?<!\\)(?P<back>\\*+)(?P<sign>[\"{_CLOSING.get(quote, quote)}])|\n")
     for quote in "\"'`“‘„「『«"
 }
 MAX_QUOTED = {'"': 40_000, "'": 40_000, "`": 40_000}
-"""Characters of a value in these quotes, of which a private key is the longest."""
+"""Characters of a value in these quotes. The longest values are private keys."""
 
 MAX_IN_OTHER_QUOTES = 200  # characters
 
 _REPLACED = re.compile(_MARKED)
 _BREAKS = r"、-〟！-～‐-‧‹-›„“”‘’«»぀-ヿ㐀-鿿가-힣"
-"""Letters and punctuation of Chinese, Japanese and Korean, and dashes: they end a bare value."""
+"""Letters and punctuation of Chinese, Japanese and Korean, and dashes, which end a bare value."""
 
 _ESCAPE = r"\\[^\s\"'`\\nrtu]"
 _WIDE = rf"(?:{_MARK}|{_ESCAPE}|[^\s\"'`\\{_BREAKS}]|'(?=\w))"
@@ -167,7 +167,7 @@ _NARROW = (
     r"|(?<=[^\s&])&(?=[^\s\"'`,;&|<>(){}\[\]])(?!amp;|[\w.%-]{1,64}=))"
 )
 JUDGED = 512
-"""Characters of a bare value that are judged; an unbroken rest belongs to it."""
+"""Characters of a bare value that are judged. Further characters without a break belong to it."""
 
 
 class _Bare(NamedTuple):
@@ -178,21 +178,21 @@ class _Bare(NamedTuple):
 
 
 WIDE = _Bare(re.compile(f"{_WIDE}{{1,{JUDGED}}}+"), re.compile(f"{_WIDE}*+"))
-"""Where a line holds a name and a value alone, so that its signs belong to the value."""
+"""A line with only a name and a value, so that its signs belong to the value."""
 
 NARROW = _Bare(re.compile(f"{_NARROW}{{1,{JUDGED}}}+"), re.compile(f"{_NARROW}*+"))
-"""Where code or prose may go on behind the value."""
+"""Signs after a value that may continue with code or prose."""
 
 _LINE_BEGINS = re.compile(r"(?:\A|\n|\bexport |\bset |-e |--env[= ])[ \t-]{0,40}\Z")
-_ENDS_BEGIN_OF_LINE = "\ntev="  # what a match of it may end with, before blanks and dashes
-_REACH_BACK = 48  # characters before a name in which the beginning of its line is looked for
+_ENDS_BEGIN_OF_LINE = "\ntev="  # possible last characters of a match, before blanks and dashes
+_REACH_BACK = 48  # the beginning of a line is looked for so many characters before a name
 _LINE_ENDS = re.compile(r"[,;]?[ \t]{0,8}(?:\n|\\{0,64}+\"|\Z)")
 _NUMBER = re.compile(r"\d{4,64}+(?=\s{0,8}[,}\n])")
-"""A password that is a number in JSON; its mark takes quotes."""
+"""A password that is a number in JSON. Its replacement needs quotes."""
 
 
 def named_secrets(text: str, lower: str) -> Iterator[Secret]:
-    """Yield secrets behind their names; `lower` is the text in lower case."""
+    """Yield secrets that follow their names; `lower` is the text in lower case."""
     if not any(hint in lower for hint in HINTS):
         return
     is_json = text.lstrip()[:1] in ("{", "[", '"')
@@ -216,7 +216,7 @@ def _secret_behind(
 ) -> Secret | None:
     """Return the secret at the end of a match, if its value is one.
 
-    `kind` is that of the secrets under its name; None if the value alone can tell.
+    `kind` is the kind of secrets with this name; None if only the value can tell.
     """
     begin = match.end()
     name = match["name"]
@@ -247,7 +247,7 @@ def _secret_behind(
 
 
 def _number_in_json(text: str, match: re.Match[str]) -> Secret | None:
-    """Return a password that is a number, whose mark takes the quotes of its name."""
+    """Return a password that is a number. Its replacement gets the quotes of its name."""
     number = _NUMBER.match(text, match.end())
     if number is None:
         return None
@@ -255,7 +255,7 @@ def _number_in_json(text: str, match: re.Match[str]) -> Secret | None:
 
 
 def _style_unquoted(text: str, match: re.Match[str], form: AssignmentForm) -> ValueStyle | None:
-    """Return how a value without quotes stands behind a name; None if none can."""
+    """Return the style of a value without quotes after a name; None if there can be none."""
     if form is not ASSIGNED:
         return form.unquoted
     sign, gap, after = match.group("sign", "gap", "after")
@@ -271,7 +271,7 @@ def _style_unquoted(text: str, match: re.Match[str], form: AssignmentForm) -> Va
 
 
 def _begins_line(text: str, position: int) -> bool:
-    """Return whether nothing but a command that sets variables stands before this place."""
+    """Return whether only a command that sets variables is before this place."""
     reach = max(0, position - _REACH_BACK)
     before = text[reach:position].rstrip(" \t-")
     if before and before[-1] not in _ENDS_BEGIN_OF_LINE:
@@ -280,7 +280,7 @@ def _begins_line(text: str, position: int) -> bool:
 
 
 def _quoted_span(text: str, opened: re.Match[str], is_json: bool) -> tuple[int, int] | None:
-    """Return the span of a value behind its quote; in JSON, in quotes of the same depth."""
+    """Return the span of a value after its quote; in JSON, in quotes of the same depth."""
     begin = opened.end()
     quote = opened["quote"]
     depth = len(opened["back"])
@@ -309,7 +309,7 @@ def _without_blanks(text: str, begin: int, end: int) -> tuple[int, int] | None:
 def _unquoted_secret(
     text: str, begin: int, name: str, kind: str | None, style: ValueStyle, is_wide: bool
 ) -> Secret | None:
-    """Return the value without quotes that begins here, or behind a quote that never closes."""
+    """Return the value without quotes that begins here, or after a quote that never closes."""
     for bare in (WIDE, NARROW) if is_wide else (NARROW,):
         match = bare.judged.match(text, begin)
         if match is None:
@@ -338,7 +338,7 @@ def _unquoted_secret(
 
 
 def kind_alone(name: str, value: str) -> str | None:
-    """Return the kind of a value that stands alone under a name, as in a dict; None for none."""
+    """Return the kind of a whole value with a name, as in a dict; None if it is no secret."""
     if name.lower() in ("cookies", "cookiejar"):
         return "cookie" if len(value) >= 12 and can_be_secret("token", value, "quoted") else None
     if named_kind(name) == "password" and name.isupper() and len(value) <= 200:

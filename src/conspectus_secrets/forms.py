@@ -1,8 +1,8 @@
-"""Secrets that their own form or a fixed place gives away: one table, a form a line.
+"""Find secrets by their own form or a fixed place: a table with one form in each line.
 
-A pattern repeats one class of characters at a time, possessively or within bounds, so that no text
-takes more than a few looks at each of its characters. None takes in a quote or a backslash, so
-that a text that is JSON stays JSON.
+A pattern repeats one class of characters at a time, possessively or within bounds, so that each
+character of a text is looked at only a few times. No match has a quote or a backslash, so that JSON
+stays JSON.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ basic-auth            basic        (?i:\bbasic)(?:\s|%20){1,3}(?P<value>[A-Za-z0
 basic-auth            auth         (?<![\w+/])_?auth\W{1,8}?(?P<value>[A-Za-z0-9+/]{8,}+={0,2})
 url-token             ://          ://(?P<value>[\w-]{24,200}+)@(?=[\w\[${])
 """
-"""Keys of providers: kind, a part in lower case that the text must hold, pattern.
+"""Keys of providers: kind, a part in lower case that the text must have, pattern.
 
-Where a pattern has a group `value`, the rest stays.
+If a pattern has a group `value`, the rest of the match is not replaced.
 """
 
 _WORD = r"""\\{0,4}["']?(?P<value>[^\s"'\\;|&<>()\[\]]++)"""
@@ -130,7 +130,7 @@ PLACES = {
         r"(?P<value>[A-Za-z0-9%._~+/-]{12,}+=*+)"
     ),
     "password: identified password": (
-        # It begins with one set of letters, to which a search goes fast.
+        # It begins with one set of letters, so that a search is fast.
         r"[iIıİpP](?:(?<!\w[pP])(?<=[pP])(?i:assword)"
         r"|(?<=[iIıİ])(?i:dentified\s{1,4}(?:with\s{1,4}\S{1,64}\s{1,4})?by))"
         r"\s{1,4}\\{0,4}'(?P<value>[^'\\\n]{3,256})\\{0,4}'"
@@ -144,14 +144,14 @@ PLACES = {
         r"(?:[^\n|;&]{0,160}?\s--(?:password-stdin|with-token)\b|sudo\s[^\n|;&]{0,40}?-S\b)"
     ),
 }
-"""Values at a fixed place, in addresses, headers, SQL and commands: kind and hints, and pattern."""
+"""Values at a fixed place, in addresses, headers, SQL and commands: kind, hints, pattern."""
 
-_REACH = 260  # characters between a command and an option of it
+_REACH = 260  # most characters between a command and its option
 _ENDS_COMMAND = r"(?P<end>(?<!\\)\n|[|;]|&(?=[&\s]))"
 
 
 def _command(names: str, option: str) -> re.Pattern[str]:
-    """Return a pattern of a command's names, of an option with its value, and of what ends it."""
+    """Return a pattern for a command's names, an option with its value, and its end."""
     return re.compile(rf"(?P<command>{names})|(?<=\s){option}|{_ENDS_COMMAND}")
 
 
@@ -183,7 +183,7 @@ def _is_pair_in_base64(encoded: str) -> bool:
     return bool(user and password) and text.isprintable()
 
 
-_remembered_placeholder = lru_cache(1_024)(is_placeholder)  # texts repeat their commands
+_remembered_placeholder = lru_cache(1_024)(is_placeholder)  # texts repeat commands
 
 
 def _can_be_password(value: str) -> bool:
@@ -236,9 +236,9 @@ def formed_secrets(text: str, lower: str) -> Iterator[Secret]:
 
 
 def _in_commands(text: str, pattern: re.Pattern[str]) -> Iterator[Secret]:
-    """Yield passwords that options give to a command before them, in one pass."""
+    """Yield passwords in options of a command, in one pass."""
     is_real = _CHECKS["password"]
-    begun: int | None = None  # where the newest command of this line ends
+    begun: int | None = None  # the end of the newest command in this line
     for match in pattern.finditer(text):
         if match["command"] is not None:
             begun = match.end()

@@ -1,4 +1,4 @@
-"""Private keys, whole or with their end cut off: PEM, OpenSSH, PGP, PuTTY.
+"""Find private keys, whole or with their end cut off: PEM, OpenSSH, PGP, PuTTY.
 
 Their lines may be escaped, indented, numbered, or each in quotes.
 """
@@ -22,13 +22,14 @@ _JOINT = (
     r"(?<!\\)(?:\"[\s+,.]{0,80}\"|\\\"[\s+,.]{0,80}\\\")"
     r"(?=\s*+(?:[A-Za-z0-9+/=]{16,128}+(?!\\?\"\s{0,4}:)|-----))"
 )
-"""Between two lines in quotes, of source or in a list. Any other quote ends a JSON string."""
+"""The text between two lines in quotes, in source or in a list. Any other quote ends a JSON
+string."""
 
 _LINES = re.compile(rf"(?:{_NUMBER}|{_JOINT}|[\s'+,>|\\-]|[A-Za-z0-9+/=]{{16,}}+)*+")
 """The body of a key that is cut off."""
 
 LONGEST = 40_000  # Maximum characters of a private key; the longest have about 13,000
-LEAST = 40  # Minimum characters of base64 in all
+LEAST = 40  # Fewest characters of base64 in a private key
 
 
 def private_keys(text: str) -> Iterator[Secret]:

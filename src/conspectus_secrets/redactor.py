@@ -1,9 +1,9 @@
 """Replace common secrets in texts by their kinds.
 
-It knows keys and tokens of providers by their form, private keys, values at the places of
-passwords (addresses, headers, commands), and values behind a telling name. Its time is linear in
-the length of a text: it searches a text again where one secret may have hidden another, at most
-`MAX_ROUNDS` times.
+It recognises keys and tokens of providers by their form, private keys, values at the places of
+passwords (addresses, headers, commands), and values after a name such as `password`. Its time is
+linear in the length of a text: it searches a text again if one secret may have hidden another, at
+most `MAX_ROUNDS` times.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from conspectus_secrets.private_keys import private_keys
 from conspectus_secrets.values import Secret, without_marks
 
 VERSION = 12
-"""It rises with each change of what is found, so that drafts of earlier versions are not used."""
+"""The version of the rules. Drafts of earlier versions are not used."""
 
 MAX_ROUNDS = 16
 """The most searches of one text: one secret may hide the next, in a command up to twelve."""
 
 _ESCAPED_BLANK = re.compile(r"(?<!\\)\\++(?:[nrt]|u2192)")
 _MEANING = {ord("n"): "\n", ord("r"): "\n", ord("t"): "\t", ord("2"): "→"}
-"""What escaped line ends, tabs and arrows of JSON are read as, by the last sign of each."""
+"""The signs that replace escaped line ends, tabs and arrows of JSON, by the last sign of each."""
 
 _BEFORE_VALUE = {
     "authorization": "authorization: ",
@@ -44,9 +44,9 @@ _BEFORE_VALUE = {
     "-u": "curl -u ",
     "--user": "curl -u ",
 }
-"""What stands before a value in a text, by its name, so that it is read as in a text."""
+"""The text before a value with a name, so that the value is read as in a text."""
 
-_LONGEST_ESCAPE = 64  # backslashes before a sign that are looked at
+_LONGEST_ESCAPE = 64  # most backslashes before a sign that are looked at
 _BEGIN = itemgetter(0)
 _END = itemgetter(1)
 
@@ -62,14 +62,14 @@ class SecretRedactor:
     """
 
     identity = f"conspectus.secrets {VERSION}"
-    """Changes if it finds something else."""
+    """A text that changes with the rules."""
 
     def redact(self, text: str, key: str | None = None) -> Redacted:
         """Return a text without its secrets, and their number by kind.
 
         Args:
             text: any text, of any length.
-            key: the name of the text, as in tool arguments; None for none.
+            key: the name of the text, such as that of a tool's argument; None if it has none.
         """
         if key is None:
             return _without_secrets(text)
@@ -79,7 +79,7 @@ class SecretRedactor:
         before = _BEFORE_VALUE.get(key.lower(), "")
         redacted = _without_secrets(before + text)
         rest = redacted.text.removeprefix(before)
-        # What is left beside a mark may be a secret under this name.
+        # The text next to a replacement may be a secret with this name.
         kind = kind_alone(key, rest) if rest != text else None
         if kind is None:
             return Redacted(rest, redacted.counts, redacted.values)
@@ -87,7 +87,7 @@ class SecretRedactor:
 
 
 def _all_secret(value: str, kind: str, parts: Redacted | None = None) -> Redacted:
-    """Return the mark alone for a text that is a secret, or that holds several `parts`."""
+    """Return only the replacement, for a text that is a secret or that has several `parts`."""
     counts = Counter(parts.counts if parts else {})
     counts[kind] += 1
     values = dict(parts.values if parts else {})
@@ -97,7 +97,7 @@ def _all_secret(value: str, kind: str, parts: Redacted | None = None) -> Redacte
 
 
 def _without_secrets(text: str) -> Redacted:
-    """Replace the secrets of a text, and wherever else in it they stand, until none is found."""
+    """Replace the secrets of a text in all places, until none is found."""
     counts: Counter[str] = Counter()
     values: dict[str, str] = {}
     for _ in range(MAX_ROUNDS):
@@ -110,7 +110,7 @@ def _without_secrets(text: str) -> Redacted:
         for begin, end, kind, quotes in secrets:
             value = text[begin:end]
             mark = MARK.format(kind=kind)
-            # Of two kinds the last one counts, also for parts of the value.
+            # If there are two kinds, the last one counts, also for parts of the value.
             found.pop(value, None)
             found[value] = kind
             parts += (text[copied_end:begin], f"{quotes}{mark}{quotes}" if quotes else mark)
@@ -163,7 +163,7 @@ def _without_overlaps(secrets: list[Secret]) -> list[Secret]:
     for secret in secrets:
         begin, end, _, _ = secret
         if distinct and begin < last_end:
-            if end > last_end:  # what sticks out of the one before goes with it
+            if end > last_end:  # the part outside of the earlier one is replaced, too
                 distinct[-1] = distinct[-1]._replace(end=end)
                 last_end = end
         elif end > begin:
@@ -173,7 +173,7 @@ def _without_overlaps(secrets: list[Secret]) -> list[Secret]:
 
 
 def _outside_escape(text: str, position: int) -> int:
-    """Return a position, or that of the backslash before it, whose escape it would cut."""
+    """Return a position, or that of a backslash before it, so that no escape is cut."""
     if text[position - 1 : position] != "\\":
         return position
     before = text[max(0, position - _LONGEST_ESCAPE) : position]
@@ -182,7 +182,7 @@ def _outside_escape(text: str, position: int) -> int:
 
 
 def _forms_elsewhere(value: str) -> Sequence[str]:
-    """Return the forms of a recognised value that are to go wherever else they stand."""
+    """Return the forms of a recognised value that are replaced in all other places."""
     if len(value) > 6 * MAX_LENGTH:  # each character may be an escape
         return ()
     if "\\" in value or not value.isascii():

@@ -1,6 +1,6 @@
-"""Judge names and values: what names a secret, and what is one, not a placeholder, a type or code.
+"""Judge names and values: which name a secret, and which are one, not a placeholder or code.
 
-Of a name the last words decide: `DB_PASSWORD` names a password, `password_file` a path, and
+The last words of a name decide: `DB_PASSWORD` names a password, `password_file` a path, and
 `max_tokens` a number.
 """
 
@@ -10,12 +10,12 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-MAX_REMEMBERED = 200  # characters of a value whose judgement is remembered
+MAX_REMEMBERED = 200  # most characters of a value whose judgement is remembered
 JUDGED_OF_NAME = 120  # characters at the end of a name that are judged
-JUDGEMENTS = 1_024  # of names and values that are remembered, as texts repeat assignments
+JUDGEMENTS = 1_024  # remembered judgements, because texts repeat assignments
 LONGEST_PLACEHOLDER = 200  # characters
-LONGEST_WORDED = 120  # characters of a value of many words that is no key
-MIN_PRIVATE_KEY = 40  # characters of a private key behind a name
+LONGEST_WORDED = 120  # most characters of a value of words that is no key
+MIN_PRIVATE_KEY = 40  # fewest characters of a private key after a name
 
 WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 """Words of a name in any case style."""
@@ -31,10 +31,10 @@ LABELS = {
     "api-key": "apiキー アクセスキー api키 액세스키".split(),
     "key": "私钥 私鑰 秘密鍵 秘密キー 개인키".split(),
 }
-"""Names in Chinese, Japanese and Korean, by kind. There the end of a name decides, without a space
-before it: `数据库密码`."""
+"""Names in Chinese, Japanese and Korean, by kind. The end of a name decides, without a space before
+it: `数据库密码`."""
 _PASSWORD_ENDINGS = ("password", "passwd", "passphrase", "passwort", "пароль")
-_NO_LAST_WORDS = frozenset("value plain plaintext raw".split())  # of a name: they say nothing
+_NO_LAST_WORDS = frozenset("value plain plaintext raw".split())  # last words that say nothing
 _PUBLIC = ("公开密钥", "公共密钥", "公開密鑰", "公有密钥")
 _SECRET_KEYS = frozenset(
     "api access account private encryption signing shared master auth service storage deploy"
@@ -50,8 +50,8 @@ _NO_SECRET_TOKEN = frozenset(
 )
 
 ValueStyle = Literal["quoted", "shell", "bare"]
-"""How a value is written: in quotes, where it is no variable; in `NAME=value` of a shell or an
-address, where a word needs no quotes; or bare, where it could be a type, a variable or prose."""
+"""How a value is written: in quotes, so it is no variable; in `NAME=value` of a shell or an
+address, where a word needs no quotes; or bare, so it could be a type, a variable or prose."""
 
 _PLACEHOLDERS = frozenset(
     """your my the some a an insert enter put replace change changeme example sample dummy fake
@@ -76,7 +76,7 @@ _TEMPLATE = re.compile(
 )
 _BEGINS_TEMPLATE = frozenset("<${%*xX•·.…_#?-@")
 MARKS = re.compile(r"\[redacted: [a-z0-9-]{1,40}\]|\$\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}")
-"""Marks of a redactor, and variables: what stands behind them is judged without them."""
+"""Replacements of a redactor, and variables. A value after them is judged without them."""
 
 _CODE = re.compile(r"\A[A-Za-z_]\w*+(?:(?:\.|->|::)[A-Za-z_]\w*+)+\Z")
 _ALGORITHM = re.compile(
@@ -101,7 +101,7 @@ _NO_SECRET_KEY = frozenset(
 
 
 class Secret(NamedTuple):
-    """A secret's begin, end and kind, and the quotes that its replacement needs in JSON."""
+    """A secret's start, end and kind, and the quotes that its replacement needs in JSON."""
 
     begin: int
     end: int
@@ -120,7 +120,7 @@ def named_kind(name: str) -> str | None:
 
 
 def may_be_doubtful(name: str) -> bool:
-    """Return whether a name of no kind may name a secret, by the value; see `secret_kind`."""
+    """Return whether a name without a kind may name a secret, by its value; see `secret_kind`."""
     return name.endswith("_KEY") or "pass" in name.lower()
 
 
@@ -193,10 +193,10 @@ def looks_random(value: str) -> bool:
 
 
 def secret_kind(name: str, value: str, style: ValueStyle) -> str | None:
-    """Return the kind of a secret under a name, or None if the value is none.
+    """Return the kind of a secret with a name, or None if the value is no secret.
 
     Args:
-        name: what the value stands under.
+        name: the name of the value.
         value: without quotes.
         style: how the value is written there.
 
@@ -208,7 +208,7 @@ def secret_kind(name: str, value: str, style: ValueStyle) -> str | None:
 
 
 def kind_of_value(value: str, style: ValueStyle, name: str, kind: str | None) -> str | None:
-    """Do as `secret_kind`, for a name of which the kind is known."""
+    """Do what `secret_kind` does, for a name whose kind is known."""
     if kind is None:
         return _kind_under_doubtful_name(name, value, style)
     judge = _remembered_can_be_secret if len(value) <= MAX_REMEMBERED else can_be_secret
@@ -216,7 +216,7 @@ def kind_of_value(value: str, style: ValueStyle, name: str, kind: str | None) ->
 
 
 def _kind_under_doubtful_name(name: str, value: str, style: ValueStyle) -> str | None:
-    """Return the kind of a secret under a name that may also name something else."""
+    """Return the kind of a secret with a name that may also name something else."""
     words = [word.lower() for word in WORDS.findall(name)]
     if words == ["pass"]:  # it may also be a result of a test
         is_sure = (
@@ -234,17 +234,17 @@ def _kind_under_doubtful_name(name: str, value: str, style: ValueStyle) -> str |
 
 
 def without_marks(value: str) -> str:
-    """Return a value without marks of a redactor and variables."""
+    """Return a value without replacements of a redactor and variables."""
     return MARKS.sub("", value) if "[redacted: " in value or "{" in value else value
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value stands for a missing one, as `<password>` or `YOUR_API_KEY`."""
+    """Return whether a value is a placeholder, such as `<password>` or `YOUR_API_KEY`."""
     return _stands_for_nothing(without_marks(value))
 
 
 def _stands_for_nothing(value: str) -> bool:
-    """Do as `is_placeholder`, for a value without marks."""
+    """Do what `is_placeholder` does, for a value without replacements."""
     if not value:
         return True
     if len(value) > LONGEST_PLACEHOLDER:
@@ -298,7 +298,7 @@ _remembered_can_be_secret = lru_cache(JUDGEMENTS)(can_be_secret)
 
 
 def _is_code(value: str, style: ValueStyle) -> bool:
-    """Return whether it is an expression such as `config.password`, where one may stand."""
+    """Return whether it is an expression such as `config.password`, if the style allows one."""
     if style == "quoted" or value.isalnum():
         return False
     if style == "shell" and has_digit(value):
@@ -345,7 +345,7 @@ def _is_prose(value: str) -> bool:
 
 
 def _is_worded(value: str) -> bool:
-    """Return whether it consists of words, as `gpt-4o-mini` or `TextStreamOutputToken`."""
+    """Return whether it consists of words, such as `gpt-4o-mini` or `TextStreamOutputToken`."""
     parts = re.split(r"[_.-]", value)
     if len(parts) > 1:
         return all(part.isalpha() or len(part) < 4 for part in parts)
@@ -362,7 +362,7 @@ def _is_short_number(part: str) -> bool:
 
 
 def _names_a_secret(value: str) -> bool:
-    """Return whether it only names a secret, as `new_password1` does."""
+    """Return whether it only names a secret, such as `new_password1`."""
     if "_" not in value and "-" not in value:
         return False
     words = [word.lower() for word in WORDS.findall(value)]

@@ -1,7 +1,7 @@
 """Serve an HTTP endpoint in front of any upstream of OpenAI's or Anthropic's protocol.
 
-Requests go through. A history that does not fit its model's window is sent as notes and its newest
-messages. The engine knows nothing of this package.
+Requests are passed on. If a history does not fit the window of its model, the upstream gets notes
+and the newest messages instead. The engine knows nothing of this package.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ __all__ = ["ServeSettings", "load_settings", "make_app"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'conspectus_serve' has no attribute {name!r}")
-    # The command is found here without the extra, so that it can say which one it needs.
+    # The command must be importable without the extra, so that it can name the extra it needs.
     try:
         from conspectus_serve import app, settings
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The ASGI application: its own pages, requests that are read, and those that only pass."""
+"""The ASGI application: its own pages, requests with a history, and requests that only pass."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from starlette.types import Receive, Scope, Send
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus_serve.answering import GONE_STATUSES, HistoryAnswerer, target_in
+from conspectus_serve.answerer import GONE_STATUSES, HistoryAnswerer, target_in
 from conspectus_serve.awaiting import UnfinishedWork, while_client_is_there
 from conspectus_serve.entrance import Entrance, TenantSecret, secret_beside
 from conspectus_serve.exchange import ClientRequest, Exchange
+from conspectus_serve.exchange_keeper import ExchangeKeeper
 from conspectus_serve.headers import own_headers, to_upstream
-from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.operation import CLIENT_LEFT, Ended, Operation
 from conspectus_serve.protocols import (
     COMPACT,
     HISTORY_FIELDS,
     PATH_WITHOUT_HISTORY,
-    Refusal,
+    HttpError,
     Route,
     error_body,
     error_event,
@@ -46,12 +46,13 @@ class Endpoint:
     """The endpoint as an ASGI application.
 
     Args:
-        settings: of the endpoint, as `load_settings` gives them.
-        config: of summarization, likewise.
-        archive: where originals go. Default: the one that the settings name, closed at the end.
-        secret: names tenants. Default: the one in the settings' file.
-        worker_process: a process of its own summarises, so that small requests wait less. It opens
-            the archive of the settings, too.
+        settings: the settings of the endpoint, as `load_settings` returns them.
+        config: the settings of summarization, likewise.
+        archive: the archive of the originals. Default: the one in the settings; it is closed at the
+            end.
+        secret: the secret that names tenants. Default: the one in the file of the settings.
+        worker_process: whether a second process summarises, so that small requests wait less. It
+            also opens the archive of the settings.
 
     Raises:
         ConfigError: the secret or a name in the configuration cannot be used.
@@ -107,7 +108,7 @@ class Endpoint:
             self._operation.in_flight.dec()
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """Live until the server ends; then close connections, and let archiving finish."""
+        """Run until the server ends; then close connections, and let archiving finish."""
         await receive()
         executor = ThreadPoolExecutor(WORKER_THREADS, "conspectus-archive")
         asyncio.get_running_loop().set_default_executor(executor)
@@ -141,14 +142,14 @@ class Endpoint:
             await while_client_is_there(work, receive)
         except ClientDisconnect:
             reply.failure = CLIENT_LEFT
-        except Refusal as error:
-            await self._refuse(request, reply, route, error)
+        except HttpError as error:
+            await self._send_error(request, reply, route, error)
         except Exception as error:
-            # Its text may hold a user's words.
+            # Its text may have a user's words.
             logger.error("an error inside: %s", type(error).__name__)
             logger.debug("where", exc_info=error)
             text = f"an error inside the endpoint ({type(error).__name__})"
-            await self._refuse(request, reply, route, Refusal(500, text))
+            await self._send_error(request, reply, route, HttpError(500, text))
         finally:
             note = exchange.note if exchange is not None else note
             seconds = time.monotonic() - began
@@ -159,7 +160,7 @@ class Endpoint:
         return self._secret.tenant_of(request, self._settings.tenant_rule)
 
     def _route(self, request: Request) -> Route | None:
-        """Return the route of a request whose history is read; None for another one."""
+        """Return the route of a request whose history is read; None for other requests."""
         if request.method != "POST" or not self._is_enabled:
             return None
         route = route_of(request.scope["path"])
@@ -167,10 +168,10 @@ class Endpoint:
             return None
         return route
 
-    async def _refuse(
-        self, request: Request, reply: Reply, route: Route | None, error: Refusal
+    async def _send_error(
+        self, request: Request, reply: Reply, route: Route | None, error: HttpError
     ) -> None:
-        """Send an error in the protocol's form; an answer that has begun breaks off."""
+        """Send an error in the protocol's form; break off an answer that has begun."""
         reply.status = error.status
         reply.failure = error.reason
         body = error_body(request.scope["path"], error.status, str(error), error.code)
@@ -185,7 +186,7 @@ class Endpoint:
             await reply.send(error.status, headers, body, is_last=True)
 
     def _note_of_unread(self, request: Request, raw: bytes) -> str:
-        """Return a note for a request that may hold a history, which is not read."""
+        """Return a note for a request with a history that is not read."""
         headers = request.headers
         is_posted_json = request.method == "POST" and "json" in headers.get("content-type", "")
         if not is_posted_json or PATH_WITHOUT_HISTORY.search(request.url.path):
@@ -196,7 +197,7 @@ class Endpoint:
         return ""
 
     async def _pass_on(self, request: Request, raw: bytes, note: str, reply: Reply) -> None:
-        """Send a request on as it came."""
+        """Pass a request on unchanged."""
         path, query = target_in(request)
         headers = to_upstream(request.headers.raw)
         answer = await self._upstream.send(request.method, path, query, headers, raw)

@@ -1,4 +1,4 @@
-"""Ways to await work: one computation at a time, to its end, or while a client is there."""
+"""Ways to await work: one computation at a time, to its end, or while a client is connected."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ T = TypeVar("T")
 
 
 class OneComputation:
-    """Make calls that compute for long one after another."""
+    """Runs long computations one after another."""
 
     def __init__(self) -> None:
         self._semaphore = asyncio.Semaphore(1)
 
     async def run(self, call: Callable[..., T], *args: Any) -> T:
-        """Make a call that computes for long in a thread, and no other one at the same time.
+        """Run a long computation in a thread, and no other one at the same time.
 
-        Beside many of them the event loop, and small requests with it, would get no turn.
+        Next to many of them, the event loop and small requests would get no time.
         """
         async with self._semaphore:
             thread = asyncio.ensure_future(asyncio.to_thread(call, *args))
             try:
                 return await asyncio.shield(thread)
-            finally:  # if its client goes, it computes on all the same
+            finally:  # the computation continues even if its client disconnects
                 await asyncio.wait({thread})
 
 
 class UnfinishedWork:
-    """Work that ends even if the client that has asked for it has gone."""
+    """Work that is finished even if its client has disconnected."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Begin work, and return a future that waits for its result."""
+        """Start work, and return a future of its result."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -1,7 +1,7 @@
-"""Read the bodies of requests; what a body has in common with an earlier one is read once.
+"""Read the bodies of requests. The part that a body shares with an earlier one is read once.
 
-Clients send their history again and again. So the bytes up to the end of a history are remembered,
-and of a body that begins with them only the rest is read.
+Clients send their history again and again. So the bytes up to the end of a history are remembered.
+If another body begins with them, only its remaining part is read.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from conspectus._bounded_cache import BoundedCache
 from conspectus_serve.fingerprints import FingerprintedHistory
 from conspectus_serve.numbers import JsonReader
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 
 REMEMBERED_BODIES = 256
-REMEMBERED_BYTES = 8_000_000  # of all remembered bodies
-LEAST_BYTES = 4_000  # of a body that is remembered: a shorter one is soon read
+REMEMBERED_BYTES = 8_000_000  # of all remembered bodies together
+LEAST_BYTES = 4_000  # of a remembered body: a shorter one is read quickly
 
 _SPACE_BYTES = b" \t\n\r"
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -27,11 +27,11 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 @dataclass(frozen=True, slots=True)
 class ParsedHistory:
-    """The history in a body, and where it stands there."""
+    """The history in a body, and its place there."""
 
     messages: list[Any]
     prefix: bytes  # the body up to the end of the history's last message
-    start: int  # bytes of the body before the first message
+    start: int  # where the first message begins, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class RememberedBody:
 
     number: int
     tenant: str
-    field: str  # with the history
+    field: str  # the field with the history
     history: ParsedHistory
     has_odd_numbers: bool
-    fingerprinted: FingerprintedHistory | None  # of the history, or of its beginning
+    fingerprinted: FingerprintedHistory | None  # of the history, or of its first part
     was_quiet: bool  # nothing was due for it
 
     @property
@@ -56,13 +56,13 @@ class ParsedBody:
     """A body as it was read."""
 
     fields: dict[str, Any]
-    history: ParsedHistory | None  # None if the field is missing, or holds no list
+    history: ParsedHistory | None  # None if the field is missing, or is no list
     has_odd_numbers: bool  # it has numbers that Python would write in another way
-    continued: RememberedBody | None = None  # the earlier body from whose history this one goes on
+    continued: RememberedBody | None = None  # the earlier body whose history this one continues
 
 
 class Bodies:
-    """Read bodies, and remember the newest."""
+    """Reads bodies, and remembers the newest."""
 
     def __init__(self) -> None:
         self._newest = BoundedCache[int, RememberedBody](
@@ -71,7 +71,7 @@ class Bodies:
         self._numbers = count()
 
     def remembered(self, tenant: str, raw: bytes, field: str) -> RememberedBody | None:
-        """Return the newest body from whose history, in a `field`, this one may go on."""
+        """Return the newest body whose history, in a `field`, this one may continue."""
         if len(raw) < LEAST_BYTES:
             return None
         for body in reversed(self._newest.values()):
@@ -83,17 +83,17 @@ class Bodies:
         """Read a body whose history is in a `field`.
 
         Raises:
-            Refusal: it is no JSON object.
+            HttpError: the body is no JSON object.
         """
         earlier = self.remembered(tenant, raw, field)
         try:
             body = _read_rest(earlier, raw, field) if earlier is not None else None
             body = body or _read_whole(raw, field)
-        except (ValueError, RecursionError) as error:  # their words may hold a part of the body
+        except (ValueError, RecursionError) as error:  # their texts may have a part of the body
             reason = f"the body is no JSON in UTF-8 ({type(error).__name__}); check it"
-            raise Refusal(400, reason) from None
+            raise HttpError(400, reason) from None
         if not isinstance(body.fields, dict):
-            raise Refusal(400, "the body is no JSON object; send {...}")
+            raise HttpError(400, "the body is no JSON object; send {...}")
         return body
 
     def remember(
@@ -105,7 +105,7 @@ class Bodies:
         *,
         was_quiet: bool,
     ) -> None:
-        """Remember a body that was read, in the place of the one from which it goes on."""
+        """Remember a body that was read; it replaces the body that it continues."""
         history = body.history
         if history is None or not history.messages or len(history.prefix) < LEAST_BYTES:
             return
@@ -121,16 +121,16 @@ class Bodies:
 
 
 def _read_rest(earlier: RememberedBody, raw: bytes, field: str) -> ParsedBody | None:
-    """Read the end of a body that goes on from an earlier one; None if it does not go on."""
+    """Read the end of a body that continues an earlier one; None if it does not continue it."""
     history = earlier.history
     ending = raw[len(history.prefix) :].lstrip(_SPACE_BYTES)
     if ending.startswith(b","):
         ending = ending[1:].lstrip(_SPACE_BYTES)
-        if ending.startswith(b"]"):  # a comma before it is no JSON
+        if ending.startswith(b"]"):  # with a comma before it, this is no JSON
             return None
     elif not ending.startswith(b"]"):
         return None
-    # As if the history began with its new messages.
+    # Read as if the history began with its new messages.
     body = _read_whole(raw[: history.start] + ending, field)
     if body.history is None or body.history.start != history.start:
         return None
@@ -168,13 +168,13 @@ def _read_whole(raw: bytes, field: str) -> ParsedBody:
             at = _after_space(text, end)
         if text[at] != "}" or _after_space(text, at + 1) != len(text):
             raise ValueError
-    except (ValueError, IndexError):  # it has no field, or is no JSON, which `decode` raises
+    except (ValueError, IndexError):  # no such field; or no JSON, and `decode` raises
         return ParsedBody(reader.decode(text), None, reader.has_odd_numbers)
     return ParsedBody(fields, history, reader.has_odd_numbers)
 
 
 def _history_at(raw: bytes, text: str, start: int, end: int, value: Any) -> ParsedHistory | None:
-    """Return the history that stands in a text between two places; None for another value."""
+    """Return the history between two places of a text; None if another value is there."""
     if not isinstance(value, list):
         return None
     closing_bracket = text[end - 1 :].encode()

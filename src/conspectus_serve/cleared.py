@@ -1,11 +1,10 @@
-"""Tell what a client has left of a message from a message of its own.
+"""Tell the remainder of a cleared message from a new message.
 
-Clients clear old results of tools, cut them, and drop thoughts. Where an id names its call alone, a
-shorter result behind it is what is left of the longer one. Many servers and gateways begin their
-ids anew in each turn (`call_0`), give the tool's name or none at all. Behind such an id a shorter
-result may be another one, which nobody has read yet, so it counts as cleared only if its words say
-so: it is a notice, or the known text with a notice in its place. In doubt it is a message of its
-own.
+Clients clear old results of tools, cut them, and drop thoughts. If the id of a call is unique, a
+shorter result with this id is the remainder of the longer one. But many servers and gateways use
+the same ids in each turn (`call_0`), use the tool's name as id, or no id at all. Then a shorter
+result may be a new one that nobody has read. It counts as cleared only if its words say so: it is a
+notice, or the known text with a notice in it. In doubt, it is a new message.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "
 """Types of blocks and items, and fields of messages."""
 
 LONGEST_NOTICE = 200  # characters
-LEAST_HEAD = 40  # characters of a known text that must stand before a notice
+LEAST_HEAD = 40  # fewest characters of a known text before a notice
 
 _REMOVAL_VERB = (
     r"(?:clear|remov|omit|truncat|prun|trimm|elid|snipp|compact|mask|hidden|dropp|expire|collaps"
@@ -40,7 +39,7 @@ _NOTICE = re.compile(
     rf"(?ix) {_OPENING} (?: \W* {_REMOVAL_VERB} \w* \W* | {_SAYS_REMOVED} ) {_CLOSING}"
     rf"| (?:old|previous|earlier) \b {_SAYS_REMOVED}"
 )
-"""All of a text that says that another one stood in its place, such as `[Cleared]`."""
+"""A whole text that says that another text was in its place, such as `[Cleared]`."""
 
 _CUT_BEGINS = re.compile(_OPENING)
 _CUT_ENDS = re.compile(_CLOSING)
@@ -48,10 +47,10 @@ _ELLIPSIS = re.compile(r"\.\.\.|…")
 _SAYS_CUT = re.compile(_REMOVAL_VERB, re.IGNORECASE)
 
 
-def is_left_of(message: Any, original: Any) -> bool:
-    """Return whether a message has the words of another one, but for results that were cleared.
+def is_remainder_of(message: Any, original: Any) -> bool:
+    """Return whether a message is the remainder of another one, after parts were cleared.
 
-    Thoughts may be missing, and reminders differ; what else it says, calls or answers is the same.
+    Results may be cleared, thoughts missing, and reminders different. All else is the same.
     """
     if message == original:
         return True
@@ -62,12 +61,12 @@ def is_left_of(message: Any, original: Any) -> bool:
         and sent.answers == whole.answers
         and _contains(_media(original), _media(message))
         and _contains(_thoughts(original), _thoughts(message))
-        and (not sent.answers or _results_are_left(sent, whole))
+        and (not sent.answers or _results_are_remainders(sent, whole))
     )
 
 
 def is_notice(text: str) -> bool:
-    """Return whether a text only says that another one was taken out.
+    """Return whether a text only says that another text was removed.
 
     Example:
         >>> is_notice("[Old tool result content cleared]"), is_notice("[]"), is_notice("done")
@@ -78,24 +77,24 @@ def is_notice(text: str) -> bool:
 
 
 def has_notice(entry: Message) -> bool:
-    """Return whether a notice stands in the place of one of a message's results."""
+    """Return whether one of a message's results is only a notice."""
     return bool(entry.answers) and any(map(is_notice, _result_texts(entry)))
 
 
-def _results_are_left(sent: Message, whole: Message) -> bool:
+def _results_are_remainders(sent: Message, whole: Message) -> bool:
     sent_results = _result_texts(sent)
     whole_results = _result_texts(whole)
     if len(sent_results) != len(whole_results):
         return False
-    return all(map(_is_left_of_result, sent_results, whole_results))
+    return all(map(_is_remainder_of_result, sent_results, whole_results))
 
 
 def _result_texts(entry: Message) -> list[str]:
     return [result.text for result in entry.results] or [entry.text]
 
 
-def _is_left_of_result(text: str, whole: str) -> bool:
-    """Return whether a result is a whole one, a notice, or the whole one cut with a notice."""
+def _is_remainder_of_result(text: str, whole: str) -> bool:
+    """Return whether a result is the whole one, a notice, or the whole one cut with a notice."""
     if text == whole or is_notice(text):
         return True
     head = _common_prefix_length(text, whole)
@@ -107,7 +106,7 @@ def _is_left_of_result(text: str, whole: str) -> bool:
 
 
 def _is_cut(middle: str) -> bool:
-    """Tell whether a text in the middle of another one says that something was cut out there."""
+    """Tell whether a text in the middle of another text says that a part was cut out there."""
     letters = [index for index, sign in enumerate(middle) if sign.isalnum() or sign == "_"]
     if not letters:
         return _ELLIPSIS.search(middle) is not None
@@ -118,7 +117,7 @@ def _is_cut(middle: str) -> bool:
 
 
 def _common_prefix_length(first: Iterable[str], second: Iterable[str]) -> int:
-    """Return how many characters two texts begin with alike."""
+    """Return how many characters at the beginning two texts have in common."""
     return sum(1 for _ in takewhile(bool, map(eq, first, second)))
 
 

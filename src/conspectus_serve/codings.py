@@ -1,7 +1,6 @@
-"""Decompress bodies as they come, in every coding that the endpoint reads.
+"""Decompress bodies as they arrive, in every coding that the endpoint reads.
 
-A few bytes can stand for gigabytes. So no body grows past a limit, and none is decompressed further
-than that.
+A few bytes can expand to gigabytes. So every body has a limit, and is not decompressed beyond it.
 """
 
 from __future__ import annotations
@@ -13,37 +12,37 @@ from typing import Any, Protocol
 import brotli  # type: ignore[import-untyped]
 import zstandard
 
-GZIP_WINDOW = zlib.MAX_WBITS | 16  # what zlib takes for gzip
-RAW_DEFLATE_WINDOW = -zlib.MAX_WBITS  # what zlib takes for deflate without its own header
-ZSTD_WINDOW = 2**27  # maximum bytes that a reader of zstd keeps
+GZIP_WINDOW = zlib.MAX_WBITS | 16  # zlib's number for gzip
+RAW_DEFLATE_WINDOW = -zlib.MAX_WBITS  # zlib's number for deflate without a header
+ZSTD_WINDOW = 2**27  # most bytes that a reader of zstd keeps
 
-GZIP_SLICE = 16_384  # bytes read at once: zlib copies what stands behind each member of them
-ZSTD_SLICE = 1_024  # bytes read at once: each four may grow to 128 KB, and zstd takes no limit
+GZIP_SLICE = 16_384  # bytes read at once: zlib copies all bytes after each member
+ZSTD_SLICE = 1_024  # bytes read at once: four bytes may grow to 128 KB, and zstd has no limit
 
 GROWTH_ALWAYS_ALLOWED = 64_000_000  # bytes of a decompressed answer
-LARGEST_GROWTH = 200  # times its own size that a larger answer may have; JSON has some 5 to 20
+LARGEST_GROWTH = 200  # largest growth of a larger answer; JSON grows 5 to 20 times
 
 
 class CodingError(Exception):
-    """A body is not in the coding that its header names; the text is the name of the coding."""
+    """A body is not in the coding that its header names. The error's text is the coding."""
 
 
 class GrowthError(Exception):
-    """A body is larger than it may be, once it is decompressed."""
+    """A decompressed body is larger than it may be."""
 
 
 class _Coding(Protocol):
     """Read one coding."""
 
     def decode(self, piece: bytes, room: int) -> bytes:
-        """Return what a piece holds; raise `GrowthError` if that is more than `room` bytes."""
+        """Decompress a piece; raise `GrowthError` if that gives more than `room` bytes."""
 
     def is_complete(self) -> bool:
         """Return whether a body may end here."""
 
 
 class _Gzip:
-    """Gzip of one or several members; padding behind them is left out."""
+    """Gzip of one or several members; padding after them is left out."""
 
     def __init__(self, most_members: int | None = None) -> None:
         self._member = zlib.decompressobj(GZIP_WINDOW)
@@ -75,7 +74,7 @@ class _Gzip:
 
 
 class _Deflate:
-    """Deflate with the header of zlib or, as some programs send it, without."""
+    """Deflate with zlib's header, or without it, as some programs send it."""
 
     def __init__(self) -> None:
         self._reader = zlib.decompressobj()
@@ -168,10 +167,10 @@ class Decoder:
     """Decompress one body piece by piece, through all of its codings.
 
     Args:
-        codings: what `codings_in` gives, each of them one of `CODINGS`.
-        largest: bytes that the body may have, decompressed. Default: as an answer may have, by
+        codings: the result of `codings_in`; each of them is in `CODINGS`.
+        largest: the most bytes of the decompressed body. Default: the most of an answer, by
             `GROWTH_ALWAYS_ALLOWED` and `LARGEST_GROWTH`.
-        most_gzip_members: compressed files that may stand in one body. Default: any number.
+        most_gzip_members: the most compressed files in one body. Default: any number.
     """
 
     def __init__(
@@ -191,7 +190,7 @@ class Decoder:
         self._decoded = 0
 
     def decode(self, piece: bytes) -> bytes:
-        """Return what a piece of the body holds.
+        """Decompress a piece of the body.
 
         Raises:
             CodingError: the body is not in its codings.
@@ -209,8 +208,8 @@ class Decoder:
         return piece
 
     def end(self) -> None:
-        """Notice a body whose end is missing. Raises CodingError."""
-        if not self._received:  # as in an answer to HEAD
+        """Raise `CodingError` if the end of the body is missing."""
+        if not self._received:  # for example in an answer to HEAD
             return
         for coding, reader in zip(self._codings, self._readers, strict=True):
             if not reader.is_complete():

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from conspectus_serve.settings import ServeSettings
 
 SWITCH_SECONDS = 0.0005
-"""After these a thread that computes lets another one go on; Python's own 0.005 add up, as a
-request that passes changes threads several times."""
+"""After this time a computing thread lets another one run. Python's own 0.005 seconds add up,
+because a passing request changes threads several times."""
 
 BACKLOG = 2_048  # connections that wait to be accepted
-UNUSED_SECONDS = 75  # that an unused connection is kept: longer than clients keep theirs
+UNUSED_SECONDS = 75  # an unused connection is kept longer than clients keep theirs
 
 TOKEN_HELP = (
     "The secret that clients must send as x-conspectus-token, at least 16 characters. It is "
@@ -39,7 +39,7 @@ SECRET_HELP = (
     "The file with the secret from which names of tenants are made. It is created if it is missing."
 )
 WINDOW_HELP = "The input limit, in tokens, of models that the file of --config does not name."
-CANNOT_LISTEN = 6  # exit status where the port is taken, or the address is not of this machine
+CANNOT_LISTEN = 6  # exit code if the port is taken, or the address is not one of this machine
 
 
 def serve(
@@ -106,20 +106,20 @@ def serve(
             ws="none",
             timeout_keep_alive=UNUSED_SECONDS,
         )
-        # Of a WebSocket that is refused uvicorn says that a library is missing.
+        # For a refused WebSocket, uvicorn would log that a library is missing.
         logging.getLogger("uvicorn.error").addFilter(
             lambda record: "WebSocket" not in record.getMessage()
         )
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
-        gc.freeze()  # what is loaded for good need not be looked through again and again
+        gc.freeze()  # loaded modules stay, so they need not be collected again
         uvicorn.Server(uvicorn_config).run(sockets=[listening])
 
 
 def check_section(file: Path) -> tuple[SummarizationConfig, str]:
-    """Check a file's section for `config check`; return by what it compacts, and its windows.
+    """Check a file's section for `config check`; return its summarization, and a line on windows.
 
-    What the command's options can add may be missing.
+    Settings that are options of the command may be missing.
 
     Raises:
         ConfigError: the section is invalid.
@@ -135,7 +135,7 @@ def check_section(file: Path) -> tuple[SummarizationConfig, str]:
 
 
 def _windows_line(settings: ServeSettings, config: SummarizationConfig) -> str:
-    """Name the windows that are set, and say how to set the others."""
+    """Return a line with the windows that are set, and how to set the others."""
     from conspectus.config.building import declared_window
 
     windows: dict[str, int | None] = dict(settings.windows)
@@ -152,11 +152,12 @@ def _windows_line(settings: ServeSettings, config: SummarizationConfig) -> str:
 
 
 def _open_port(host: str, port: int) -> socket.socket:
-    """Open the port before anything is said, or end with a status of its own."""
+    """Open the port before anything is printed; exit with `CANNOT_LISTEN` if that fails."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
-        # asyncio sets this only on sockets that it has made: an answer would wait 40 ms for an ACK.
+        # asyncio sets this only on sockets of its own. Without it, an answer waits 40 ms for an
+        # ACK.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Say whose a request is and whether it may come in, and read its body.
+"""Find the tenant of a request, check whether it is allowed, and read its body.
 
-A tenant is named by the operator: one for all, a header, a claim, or a keyed hash of the client's
-key.
+The operator chooses how tenants are named: one for all, a header, a claim, or a keyed hash of the
+client's key.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from conspectus.archive import Archive, Scope
 from conspectus.engine.history import LOCAL
 from conspectus.errors import ArchiveError, ConfigError
 from conspectus_serve.codings import CODINGS, CodingError, Decoder, GrowthError, codings_in
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.settings import ServeSettings, is_loopback
 
 logger = logging.getLogger("conspectus.serve")
 
-SECRET_BYTES = 32  # as many as the digest of SHA-256 has
-TENANT_OF_NAMES = "conspectus serve"  # among whose threads the archive has the names of our tenants
-REMEMBERED_HOSTS = 64  # of which is remembered whether they are this machine; clients use few
-MOST_TENANTS = 1_000  # that a page names
+SECRET_BYTES = 32  # the length of a digest of SHA-256
+TENANT_OF_NAMES = "conspectus serve"  # the threads of this tenant are the names of our tenants
+REMEMBERED_HOSTS = 64  # remembered, with whether they are this machine; clients use few
+MOST_TENANTS = 1_000  # most tenants that a page shows
 CREDENTIALS = ("authorization", "x-api-key", "api-key")  # OpenAI's, Anthropic's, Azure's
-MOST_GZIP_MEMBERS = 1_000  # of a request's body: each costs as much as many bytes
+MOST_GZIP_MEMBERS = 1_000  # most in a request's body, because each costs as much as many bytes
 
-_PLAIN_NAME = re.compile(r"[\w.@+-]{1,100}", re.ASCII)  # a name that stands for itself
+_PLAIN_NAME = re.compile(r"[\w.@+-]{1,100}", re.ASCII)  # a name that is used as it is
 _SCHEME = re.compile(r"^(?:bearer|basic)\s", re.IGNORECASE)
 _DOT_SEGMENT = re.compile(
     r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\?#]|%2f|%5c)|\\", re.IGNORECASE
 )
-"""A step such as `..`: the upstream would resolve the path to another than the one checked."""
+"""A step such as `..`. The upstream would resolve the path to one that was not checked."""
 
 
 class TenantSecret:
-    """Bytes that only the operator has, by which tenants are named.
+    """Bytes that only the operator has. Names of tenants are made with them.
 
     Example:
         >>> secret = TenantSecret(b"s" * 32)
@@ -62,7 +62,7 @@ class TenantSecret:
     def tenant(self, *credentials: str) -> str:
         """Name the tenant of credentials by a keyed hash, which does not reveal them.
 
-        All keys count: the endpoint does not know which one the upstream reads, and one may be a
+        All keys are used: the endpoint does not know which one the upstream reads, and one may be a
         placeholder that several clients send.
         """
         keys = [_SCHEME.sub("", credential.strip()).strip() for credential in credentials]
@@ -72,8 +72,8 @@ class TenantSecret:
     def tenant_of(self, request: Request, rule: str) -> str:
         """Name the tenant of a request by a rule: `one`, `key`, `header:NAME` or `claim:NAME`.
 
-        Without the header or claim that the rule names, the tenant is that of the request's keys.
-        What clients give stands behind `by-name:`, so that it never equals the tenant of a key.
+        If the header or claim is missing, the tenant is that of the request's keys. Names that
+        clients send get the prefix `by-name:`, so that they never equal the tenant of a key.
         """
         source, _, name = rule.partition(":")
         if source == "one":
@@ -92,13 +92,13 @@ class TenantSecret:
         return f"by-name:{tenant_name}"
 
     def digest(self, purpose: str, text: str) -> str:
-        """Return a keyed hash of a text, for one purpose alone."""
+        """Return a keyed hash of a text, for one purpose only."""
         data = purpose.encode() + b"\0" + text.encode("utf-8", "surrogateescape")
         return hmac.new(self._raw, data, hashlib.sha256).hexdigest()
 
 
 def _claim(credential: str, name: str) -> str:
-    """Return a claim of a JSON Web Token (RFC 7519), which the upstream checks; else nothing."""
+    """Return a claim of a JSON Web Token (RFC 7519), which the upstream checks; else ""."""
     try:
         _, payload, _ = credential.split()[-1].split(".")
         padding = "=" * (-len(payload) % 4)
@@ -111,12 +111,12 @@ def _claim(credential: str, name: str) -> str:
 
 
 def secret_beside(archive: str, file: Path | None) -> TenantSecret:
-    """Read the secret of a file, by default beside the archive; make it at the first start.
+    """Read the secret from a file, by default next to the archive; make the file at first.
 
-    Only its owner can read it.
+    Only its owner can read the file.
 
     Raises:
-        ConfigError: the file cannot be read or made, or several instances would have other secrets.
+        ConfigError: the file cannot be read or made, or instances would have different secrets.
     """
     if file is None:
         if archive in ("memory:", ":memory:"):
@@ -137,7 +137,7 @@ def secret_beside(archive: str, file: Path | None) -> TenantSecret:
 
 
 def _default_secret_file(archive: str) -> Path:
-    """Return the file beside an archive that is a file. Raises ConfigError for another one."""
+    """Return the file next to an archive; raise `ConfigError` if the archive is no file."""
     scheme, is_url, address = archive.partition("://")
     if is_url and scheme != "sqlite":
         need = "several instances on one archive need one secret: name a file that all of them"
@@ -148,7 +148,7 @@ def _default_secret_file(archive: str) -> Path:
 
 
 def _make_secret_file(file: Path) -> None:
-    """Make a secret; of two that are made at once, one stands."""
+    """Make a secret; if two are made at once, one of them is used."""
     with NamedTemporaryFile("w", dir=file.parent) as temporary, suppress(FileExistsError):
         temporary.write(secrets.token_hex(SECRET_BYTES) + "\n")
         temporary.flush()
@@ -157,15 +157,16 @@ def _make_secret_file(file: Path) -> None:
 
 
 def tenants_in(archive: Archive) -> tuple[str, ...]:
-    """Return the names of tenants of whom something is archived, sorted. Raises ArchiveError.
+    """Return the sorted names of tenants with archived messages. Raises ArchiveError.
 
-    Each is a thread of a tenant of its own, so that two can be added at the same moment.
+    Each name is stored as a thread of one special tenant, so that two names can be added at the
+    same moment.
     """
     return archive.threads(TENANT_OF_NAMES)[:MOST_TENANTS]
 
 
 def add_tenant(archive: Archive, tenant: str) -> None:
-    """Keep a name; a failure does not stop the answer."""
+    """Store a name; a failure does not stop the answer."""
     try:
         archive.write_remarks(Scope(TENANT_OF_NAMES, tenant), "tenant", {"": {}})
     except ArchiveError as error:
@@ -173,7 +174,7 @@ def add_tenant(archive: Archive, tenant: str) -> None:
 
 
 class Entrance:
-    """Check requests before anything is done with them."""
+    """Checks requests before anything is done with them."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings
@@ -182,56 +183,56 @@ class Entrance:
     def check(self, request: Request) -> None:
         """Refuse a request without the token, of another site's page, or with a path elsewhere."""
         if request.headers.get("upgrade", "").lower() == "websocket":
-            raise Refusal(426, "WebSockets are not served here; use HTTP")
+            raise HttpError(426, "WebSockets are not served here; use HTTP")
         if self._settings.token is None:
             self._check_site(request)
         elif not self._is_token(request.headers.get("x-conspectus-token", "")):
-            raise Refusal(401, "send the token of this endpoint as x-conspectus-token")
+            raise HttpError(401, "send the token of this endpoint as x-conspectus-token")
         target = request.scope.get("raw_path", b"").decode("latin-1")
         if not target.startswith("/") or target.startswith("//") or _DOT_SEGMENT.search(target):
-            raise Refusal(400, "this path has steps that lead elsewhere; write it plainly")
+            raise HttpError(400, "this path has steps that lead elsewhere; write it plainly")
 
     def check_page(self, request: Request) -> None:
-        """Let see the pages of operation who is on this machine, or has the token.
+        """Check that a request may see the pages: from this machine, or with the token.
 
-        A browser is asked for the token as a password. Where clients of several tenants have it,
-        they must also be on this machine, and no proxy may have passed them on: a page shows all
+        A browser asks for the token as a password. If clients of several tenants have the token,
+        the request must also come from this machine without a proxy, because a page shows all
         tenants.
 
         Raises:
-            Refusal: the request may not see a page.
+            HttpError: the request may not see the page.
         """
         token = self._settings.token
         if token is None:
             self._check_site(request)
         shows_one_tenant = self._settings.tenant_rule == "one"
         if not _is_of_this_machine(request) and (token is None or not shows_one_tenant):
-            raise Refusal(403, "this page is for this machine alone, as it shows all tenants")
+            raise HttpError(403, "this page is for this machine alone, as it shows all tenants")
         if token is not None and not self._is_token(_password_of(request)):
-            raise Refusal(401, "the token of this endpoint is the password of this page")
+            raise HttpError(401, "the token of this endpoint is the password of this page")
 
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), (self._settings.token or "").encode())
 
     def _check_site(self, request: Request) -> None:
-        """Keep web pages out: a browser on this machine reaches loopback for any site.
+        """Keep out web pages: a browser on this machine reaches loopback for any site.
 
-        A page can point its own name at 127.0.0.1 (DNS rebinding), but not choose `Host` or
-        `Origin`. The transport section of the Model Context Protocol asks for the same check.
-        Programs send no origin. A page has one of http or https; another scheme, such as `file:`
-        or that of an app, needs its host in `serve.hosts`.
+        A page can point its own name at 127.0.0.1 (DNS rebinding), but cannot choose `Host` or
+        `Origin`. The transport section of the Model Context Protocol requires the same check.
+        Programs send no origin. The origin of a page has http or https; another scheme, such as
+        `file:` or that of an app, needs its host in `serve.hosts`.
         """
         names = request.headers.getlist("host")
-        # A browser names its host in each request. Only a client of HTTP/1.0 may leave it out.
+        # A browser sends the host in each request. Only a client of HTTP/1.0 may leave it out.
         unnamed = not names and request.scope.get("http_version") == "1.0"
         if not unnamed and (len(names) != 1 or not self._is_here(f"//{names[0]}")):
             problem = "this endpoint is asked for by a name that is not of this machine"
             remedy = "use 127.0.0.1 or localhost, add the name to serve.hosts, or set a token"
-            raise Refusal(421, f"{problem}; {remedy}")
+            raise HttpError(421, f"{problem}; {remedy}")
         for origin in request.headers.getlist("origin"):
             if not self._is_own_page(origin):
                 remedy = "add its host to serve.hosts, or set a token"
-                raise Refusal(403, f"a page of another site may not use this endpoint; {remedy}")
+                raise HttpError(403, f"a page of another site may not use this endpoint; {remedy}")
 
     def _is_own_page(self, origin: str) -> bool:
         if origin.lower().startswith(("http://", "https://")):
@@ -243,10 +244,10 @@ class Entrance:
         return host is not None and (is_loopback(host) or host in self._settings.own_hosts)
 
     async def body(self, request: Request, *, is_decoded: bool) -> bytes:
-        """Read the body of a request, and take its codings off if it is to be decoded.
+        """Read the body of a request, and decompress it if it is to be decoded.
 
         Raises:
-            Refusal: it is too large, or not in the codings that its header names.
+            HttpError: it is too large, or not in the codings that its header names.
         """
         largest = self._settings.max_body_bytes
         raw = bytearray()
@@ -257,18 +258,18 @@ class Entrance:
         codings = codings_in(",".join(request.headers.getlist("content-encoding")))
         if not is_decoded or not codings:
             return bytes(raw)
-        return await asyncio.to_thread(_decoded, bytes(raw), codings, largest)
+        return await asyncio.to_thread(_decompress, bytes(raw), codings, largest)
 
 
 def _is_of_this_machine(request: Request) -> bool:
-    """Return whether a client is on this machine, and no proxy has passed its request on."""
+    """Return whether a request comes from this machine, and not through a proxy."""
     if request.client is None or not is_loopback(request.client.host):
         return False
     return "forwarded" not in request.headers and "x-forwarded-for" not in request.headers
 
 
 def _password_of(request: Request) -> str:
-    """Return what a browser, or a program in a header of our own, gives as password."""
+    """Return the password that a browser sends, or a program in a header of ours."""
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic":
         with suppress(ValueError):
@@ -278,30 +279,30 @@ def _password_of(request: Request) -> str:
 
 
 def _host_of(address: str) -> str | None:
-    """Return the host of an address, empty if it has none; None for what is no address."""
+    """Return the host of an address; empty if it has none; None if it is no address."""
     try:
         return urlsplit(address).hostname or ""
     except ValueError:
         return None
 
 
-def _too_large(largest: int) -> Refusal:
+def _too_large(largest: int) -> HttpError:
     remedy = "send less at once, or raise serve.max_body_bytes"
-    return Refusal(413, f"the request is larger than {largest:,} bytes; {remedy}")
+    return HttpError(413, f"the request is larger than {largest:,} bytes; {remedy}")
 
 
-def _decoded(raw: bytes, codings: list[str], largest: int) -> bytes:
-    """Decompress a body, up to the size that a request may have. Raises Refusal."""
+def _decompress(raw: bytes, codings: list[str], largest: int) -> bytes:
+    """Decompress a body, up to the size that a request may have. Raises HttpError."""
     for coding in reversed(codings):
         if coding not in CODINGS:
             readable = ", ".join(CODINGS)
-            raise Refusal(415, f"a body in {coding[:20]!r} is not read here; send {readable}")
+            raise HttpError(415, f"a body in {coding[:20]!r} is not read here; send {readable}")
     decoder = Decoder(codings, largest=largest, most_gzip_members=MOST_GZIP_MEMBERS)
     try:
         text = decoder.decode(raw)
         decoder.end()
     except CodingError as error:
-        raise Refusal(400, f"the body is not in {error}, as its header says") from None
+        raise HttpError(400, f"the body is not in {error}, as its header says") from None
     except GrowthError:
         raise _too_large(largest) from None
     return text

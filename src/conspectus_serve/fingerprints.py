@@ -1,8 +1,8 @@
 """Fingerprint histories, so that they are recognised whatever their clients change in them.
 
-A message is recognised by what clients leave alone: the user's words, the model's words, the ids of
-its calls. Results of tools, thoughts, reminders and cache marks do not count, as clients clear
-them. A message that says something, or makes a call, is called *talk* here.
+A message is recognised by the parts that clients do not change: the user's words, the model's
+words, the ids of its calls. Results of tools, thoughts, reminders and cache marks do not count,
+because clients clear them. A message with words or calls is called *talk* here.
 """
 
 from __future__ import annotations
@@ -27,59 +27,59 @@ from conspectus_serve.cleared import THOUGHTS, has_notice
 _to_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 _TAGS_OF_PASSING_TEXT = ("system-reminder", "think", "thinking", "thought", "reasoning")
-"""Tags around parts of texts that clients add to messages, or take out, from request to request."""
+"""Tags around parts of texts that clients add or remove from request to request."""
 
 _ID_PART = re.compile(r"[A-Za-z0-9]{8,}+")
 _LETTER_BESIDE_DIGIT = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 
-CACHED_FINGERPRINTS = 16_384  # messages: clients send most of theirs again with each request
+CACHED_FINGERPRINTS = 16_384  # messages; clients send most of theirs with each request
 
 NEWEST_ANSWERS = 32
-"""Each of so many newest answers of a history is looked up; of those before, one at each doubled
-distance, so that a thread is found from far back at few look-ups."""
+"""This number of newest answers is looked up one by one. Before them, one answer is looked up at
+each doubled distance, so that a few look-ups find a thread from far back."""
 
 _DISTANCES = (*range(1, NEWEST_ANSWERS), *(NEWEST_ANSWERS << doubling for doubling in range(24)))
-ANSWER_NAME_LENGTH = 4  # talk messages whose names together name an answer; it is the last of them
+ANSWER_NAME_LENGTH = 4  # the names of so many talk messages, up to an answer, name it
 
 
 class UnknownMessage(dict[str, Any]):
-    """A system message that stands for a message that the engine does not understand.
+    """A system message that replaces a message that the engine does not understand.
 
-    It stays in view.
+    So that message stays in view.
     """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fingerprint:
-    """What one message is recognised by."""
+    """The fingerprint of one message."""
 
-    name: str  # hash of what clients leave alone; empty if the message has nothing of it
-    characters: int  # of its JSON
-    is_talk: bool  # it holds more than results of tools, and is no system message
+    name: str  # hash of the parts that clients do not change; empty without such
+    characters: int  # of the message as JSON
+    is_talk: bool  # it has more than results of tools, and is no system message
     by_model: bool
-    has_unique_ids: bool  # its ids are random: no other message, nor conversation, has its name
-    is_unchanged: bool  # the engine reads it as it came, not in another form
-    has_notice: bool  # in the place of a result that its client has cleared
+    has_unique_ids: bool  # its ids are random, so no other message has its name
+    is_unchanged: bool  # the engine reads the message as the client sent it
+    has_notice: bool  # a notice replaces a result that the client has cleared
     tokens: int
-    id_uses: tuple[str, ...] = ()  # ids of its calls and of those that it answers, told apart
-    part_names: tuple[str, ...] = ()  # names that it has when the client leaves one call, or result
+    id_uses: tuple[str, ...] = ()  # ids of its calls, and of calls that it answers
+    part_names: tuple[str, ...] = ()  # its names if the client keeps only one call or result
 
 
 class _Numbering:
-    """Tell messages of one name apart, in the order in which they stand.
+    """Gives messages with equal names different ones, in the order of the history.
 
-    Talk that is repeated gets a number. A result behind an id that is not unique is named by the
-    talk before it: a count of equal ids would shift where a client deletes a turn.
+    Repeated talk gets a number. A result whose id is not unique gets its name from the talk before
+    it: a count of equal ids would change when a client deletes a turn.
     """
 
     def __init__(self, earlier: _Numbering | None = None) -> None:
-        """Begin to number, or go on from a numbering, which stays as it is."""
+        """Start a numbering, or continue a copy of another one."""
         self._name_counts: dict[str, int] = dict(earlier._name_counts) if earlier else {}
         self._id_counts: dict[str, int] = dict(earlier._id_counts) if earlier else {}
         self._hash_of_talk: str = earlier._hash_of_talk if earlier else ""
 
     def distinguish(self, fingerprint: Fingerprint) -> Fingerprint:
-        """Return the fingerprint of the next message with a name of its own."""
+        """Return the fingerprint of the next message, with a unique name."""
         name = fingerprint.name
         if not name:
             return fingerprint
@@ -95,11 +95,11 @@ class _Numbering:
         return fingerprint if name == fingerprint.name else replace(fingerprint, name=name)
 
     def repeated_ids(self) -> set[str]:
-        """Return the uses of ids that came more than once."""
+        """Return the ids that were used more than once."""
         return {id_use for id_use, count in self._id_counts.items() if count > 1}
 
     def _has_come_before(self, id_uses: Sequence[str]) -> bool:
-        """Count uses of ids; return whether one of them came before."""
+        """Count uses of ids; return whether one of them was used before."""
         comes_again = False
         for id_use in id_uses:
             count = self._id_counts.get(id_use, 0) + 1
@@ -112,13 +112,13 @@ class _Numbering:
 class FingerprintedHistory:
     """A history with the fingerprints of its messages.
 
-    The next request may send the same history and more; then only the new messages are read, by
+    The next request may send the same history and more. Then only the new messages are read, with
     `numbering` and `meter_hash`.
     """
 
-    meter_hash: int  # of the protocol and of how tokens are estimated
+    meter_hash: int  # of the protocol and of the way to estimate tokens
     sent: Sequence[Any] = ()  # the history as the client sent it
-    messages: list[Any] = field(default_factory=list)  # as the engine reads them: no cache marks
+    messages: list[Any] = field(default_factory=list)  # as the engine reads them
     fingerprints: list[Fingerprint] = field(default_factory=list)
     tokens: int = 0
     numbering: _Numbering = field(default_factory=_Numbering)
@@ -127,17 +127,17 @@ class FingerprintedHistory:
     """For each answer of the model, the number of talk messages up to it."""
 
     compared_names: Sequence[str] = ()
-    """What histories are compared by: the names of talk; of a history without talk, one name of the
-    whole."""
+    """The names by which histories are compared: those of talk, or one name of the whole history if
+    it has no talk."""
 
     answered_names: Sequence[str] = ()
     """The compared names up to the model's last answer; without an answer, all of them."""
 
     answer_names: Sequence[str] = ()
-    """Names of answers by which a thread is looked for, the newest first."""
+    """Names of answers with which a thread is looked up, the newest first."""
 
     def is_beginning_of(self, history: Sequence[Any], meter_hash: int) -> bool:
-        """Return whether a history holds these messages and perhaps more behind them."""
+        """Return whether a history begins with these messages."""
         return (
             meter_hash == self.meter_hash
             and len(self.sent) <= len(history)
@@ -161,11 +161,10 @@ def fingerprint_history(
         history: the messages as the client sends them.
         protocol: the name of their protocol. No two protocols have names in common.
         meter: counts their tokens.
-        previous: an earlier history. Its messages are not read again where this one begins with
-            them.
+        previous: an earlier history. If this one begins with its messages, they are not read again.
         read: does what `fingerprints_of` does. Default: `fingerprints_of` itself.
 
-    System messages are no talk, as they may hold a clock.
+    System messages are no talk, because they may have the time in them.
 
     Raises:
         ValueError, TypeError, RecursionError: a message is no JSON object.
@@ -218,7 +217,7 @@ def _cached_fingerprints(
     meter_hash: int,
     read: Callable[[list[Any]], list[Fingerprint]] | None,
 ) -> list[Fingerprint]:
-    """Return the fingerprint of each message, not numbered yet; read those that are not cached."""
+    """Return the fingerprint of each message, without numbers; read those that are not cached."""
     keys = [_cache_key(message) ^ meter_hash for message in messages]
     fingerprints: dict[int, Fingerprint] = {}
     unread: dict[int, Any] = {}
@@ -240,7 +239,7 @@ def _cached_fingerprints(
 def _without_false_uniqueness(
     fingerprints: list[Fingerprint], repeated_ids: set[str]
 ) -> list[Fingerprint]:
-    """Return fingerprints in which ids that came again no longer count as unique."""
+    """Return fingerprints in which repeated ids no longer count as unique."""
     if not repeated_ids:
         return fingerprints
     return [
@@ -252,9 +251,9 @@ def _without_false_uniqueness(
 
 
 def _possible_ends(answer_ends: Sequence[int], talk_count: int) -> Sequence[int]:
-    """Return how many talk messages an earlier request of this history may have held, sorted.
+    """Return the numbers of talk messages that an earlier request may have had, sorted.
 
-    That is any number up to the first answer, and from there on the number up to each answer.
+    These are all numbers up to the first answer, and then the number up to each answer.
     """
     before_first = answer_ends[0] - 1 if answer_ends else talk_count
     return [*range(1, before_first + 1), *answer_ends] or [1]
@@ -263,8 +262,8 @@ def _possible_ends(answer_ends: Sequence[int], talk_count: int) -> Sequence[int]
 def _answer_names(compared_names: Sequence[str], ends: Sequence[int]) -> list[str]:
     """Return the names of the answers that are looked up, the newest first.
 
-    A name joins those of the last messages up to the answer, without their numbers: these change
-    where a client drops its oldest messages.
+    A name is made from the names of the last messages up to the answer. Their numbers are left out,
+    because they change when a client drops its oldest messages.
     """
     names = []
     for distance in _DISTANCES:
@@ -277,22 +276,22 @@ def _answer_names(compared_names: Sequence[str], ends: Sequence[int]) -> list[st
 
 
 def without_number(name: str) -> str:
-    """Return a message's name without its number among messages of the same words."""
+    """Return a message's name without its number among equal messages."""
     return name.partition("-")[0]
 
 
 def _cache_key(message: Any) -> int:
-    """Return a hash of a message; its key is secret and lasts as long as this process."""
+    """Return a hash of a message, with a secret key that lasts as long as this process."""
     try:
-        return hash(marshal.dumps(message, 2))  # the fastest of all ways to write a message
-    except ValueError:  # the message has a number that keeps its text, of a class of our own
+        return hash(marshal.dumps(message, 2))  # the fastest way to write a message
+    except ValueError:  # a number of our own class, which keeps its text
         return hash(_to_json(message))
 
 
 def _understood(message: Any) -> tuple[Any, Message]:
-    """Return a message as the engine reads it, without cache marks, and what was read.
+    """Return a message in the engine's form, without cache marks; and the message as read.
 
-    An `UnknownMessage` stands for one that the engine does not understand.
+    An `UnknownMessage` replaces a message that the engine does not understand.
     """
     unmarked = without_cache_marks(message)
     with suppress(MessageError):
@@ -304,7 +303,7 @@ def _understood(message: Any) -> tuple[Any, Message]:
 
 
 def fingerprints_of(messages: Sequence[Any], protocol: str, meter: TokenMeter) -> list[Fingerprint]:
-    """Return the fingerprints of messages, without numbers among messages of the same words."""
+    """Return the fingerprints of messages, without numbers among equal messages."""
     return [_fingerprint_of(message, protocol, meter) for message in messages]
 
 
@@ -319,14 +318,14 @@ def _fingerprint_of(message: Any, protocol: str, meter: TokenMeter) -> Fingerpri
     repeated_calls = _repeated_calls(understood)
     has_unique_ids = bool(ids) and all(map(is_random, ids)) and not repeated_calls
     words = [_lasting_text(entry.own)]
-    if not has_unique_ids:  # then only the arguments tell a call from another one
+    if not has_unique_ids:  # then only the arguments distinguish calls
         words += [f"{call.name} {call.args}" for call in entry.calls]
-    if repeated_calls:  # of which the engine reads the first alone
+    if repeated_calls:  # the engine reads only the first of them
         words.append(_to_json(repeated_calls))
     words = [] if _is_passing(message) else list(filter(None, words))
     named = [protocol, entry.role, *words]
-    # Claude Code leaves out the other calls where it goes on from a long file. Elsewhere each
-    # result is a message, and results that are gone could not be put back.
+    # Claude Code leaves out the other calls when it continues a long session. In other protocols
+    # each result is a message, and missing results could not be put back.
     has_parts = has_unique_ids and len(ids) > 1 and protocol == "messages"
     id_uses = [f"call {call_id}" for call_id in call_ids]
     id_uses += [f"of {call_id}" for call_id in entry.answers]
@@ -345,7 +344,7 @@ def _fingerprint_of(message: Any, protocol: str, meter: TokenMeter) -> Fingerpri
 
 
 def _repeated_calls(message: Mapping[str, Any]) -> list[Any]:
-    """Return the calls of a message if two of them have one id; else nothing."""
+    """Return the calls of a message if two of them have the same id; else none."""
     listed_calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
     listed_ids = [call.get("id") for call in listed_calls]
     blocks = blocks_of(message)
@@ -377,19 +376,19 @@ def _hash_of(values: Sequence[Any]) -> str:
 
 
 def is_random(name: str) -> bool:
-    """Return whether a name is a random one, and not a word or a count, such as `function12`."""
+    """Return whether a name is random, and not a word or a count, such as `function12`."""
     return any(len(_LETTER_BESIDE_DIGIT.findall(part)) > 1 for part in _ID_PART.findall(name))
 
 
 def _lasting_text(text: str) -> str:
-    """Return a text without passing parts, each run of white space made one space."""
+    """Return a text without temporary parts; each run of white space becomes one space."""
     for tag in _TAGS_OF_PASSING_TEXT if "<" in text else ():
         text = _without_tag(text, f"<{tag}>", f"</{tag}>")
     return " ".join(text.split())
 
 
 def _without_tag(text: str, opening: str, closing: str) -> str:
-    """Return a text without all that stands between two tags, and without the tags."""
+    """Return a text without two tags and all between them."""
     beginning, *pieces = text.split(opening)
     lasting = [beginning]
     for piece in pieces:

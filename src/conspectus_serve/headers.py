@@ -1,4 +1,4 @@
-"""Which headers go to the upstream, and which to the client; write the endpoint's own."""
+"""Headers for the upstream, headers for the client, and the endpoint's own headers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 RawHeaders = list[tuple[bytes, bytes]]
 
-OWN_PREFIX = b"x-conspectus-"  # of own headers: none goes to the upstream or comes from it
+OWN_PREFIX = b"x-conspectus-"  # our own headers, which never pass to or from the upstream
 LONGEST_OWN_HEADER = 500  # characters
 
 HOP_BY_HOP = frozenset(
@@ -17,7 +17,7 @@ HOP_BY_HOP = frozenset(
 """Headers of one connection alone (RFC 9110, 7.6.1), and the old `proxy-connection`."""
 
 REPLACED = frozenset((b"host", b"content-length", b"expect", b"accept-encoding"))
-"""Headers of a client that are replaced; answers are read on the way, so they come plain."""
+"""Headers of a client that are replaced. Answers must not be compressed, because they are read."""
 
 _NOT_IN_HEADERS = re.compile(r"[^ -~]")
 
@@ -25,18 +25,18 @@ _NOT_IN_HEADERS = re.compile(r"[^ -~]")
 def to_upstream(
     headers: Iterable[tuple[bytes, bytes]], without: Iterable[bytes] = ()
 ) -> RawHeaders:
-    """Return the headers of a request that go on to the upstream, `without` some of them."""
+    """Return the headers of a request for the upstream, `without` some of them."""
     kept = _without(list(headers), HOP_BY_HOP | REPLACED | set(without))
     return [*kept, (b"accept-encoding", b"identity")]
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
-    """Return the headers of an answer that go on to the client."""
+    """Return the headers of an answer for the client."""
     return _without([(name.lower(), value) for name, value in headers], HOP_BY_HOP)
 
 
 def _without(headers: RawHeaders, names: frozenset[bytes]) -> RawHeaders:
-    """Return headers without some, without those of this connection, and without our own."""
+    """Return headers without the given names, those of this connection, and our own."""
     listed = b",".join(value for name, value in headers if name.lower() == b"connection")
     left_out = names | {name.strip().lower() for name in listed.split(b",")}
     return [

@@ -1,7 +1,7 @@
-"""Know whether the archive takes what it is given.
+"""Know whether the archive can be written.
 
-A disk that is full still gives back what it holds. So an archive that has failed counts as failed
-until a compaction is kept in it, or until it takes a value that is written to find that out.
+A full disk can still be read. So an archive that has failed counts as failed until a compaction is
+stored in it, or until a test value is written to it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from conspectus.archive import Archive
 from conspectus.engine.history import LOCAL
 from conspectus.errors import ArchiveError
 
-PROBE_BYTES = 65_536  # of a value that is written: a few bytes may fit where nothing else does
-PROBES_APART = 1.0  # seconds for which the answer of one counts: anybody may ask
+PROBE_BYTES = 65_536  # bytes of the test value: a few bytes may fit on a full disk
+PROBES_APART = 1.0  # seconds between two test values, because anybody may ask
 
 
 class ArchiveHealth:
-    """Whether the archive answers and takes what is written. Its methods are for worker threads.
+    """Whether the archive answers and can be written. The methods are for worker threads.
 
     Attributes:
-        failures: of the archive, since the start.
+        failures: the number of failures of the archive since the start.
     """
 
     def __init__(self, archive: Archive) -> None:
@@ -29,8 +29,8 @@ class ArchiveHealth:
         self._archive = archive
         self._one_probe = threading.Lock()
         self._has_failed = False
-        self._probed_at = float("-inf")  # by `monotonic`
-        self._last_problem = ""  # that a probe has found; empty for none
+        self._probed_at = float("-inf")  # by `monotonic()`
+        self._last_problem = ""  # found by the last probe; empty if none
 
     def note_failure(self) -> None:
         """Note that the archive has failed a request."""
@@ -38,11 +38,11 @@ class ArchiveHealth:
         self.failures += 1
 
     def note_success(self) -> None:
-        """Note that a compaction is kept in the archive."""
+        """Note that a compaction was stored in the archive."""
         self._has_failed = False
 
     def problem(self) -> str:
-        """Return what is wrong; empty for nothing. It writes only after a failure."""
+        """Return the problem, or an empty text. A test value is written only after a failure."""
         if self._has_failed:
             return self.problem_of_writing()
         try:
@@ -52,7 +52,7 @@ class ArchiveHealth:
         return ""
 
     def problem_of_writing(self) -> str:
-        """Write a value, remove it, and return what is wrong; empty for nothing."""
+        """Write a test value, remove it, and return the problem; empty if there is none."""
         with self._one_probe:
             is_recent = monotonic() - self._probed_at < PROBES_APART
             has_failed_since = self._has_failed and not self._last_problem

@@ -1,7 +1,7 @@
-"""Hold histories that clients leave to the server, behind a response or a compaction item.
+"""Store histories that clients leave to the server: those of responses and compaction items.
 
-Their messages are kept in the namespace of their thread, so that they can be compacted, and any
-upstream can answer.
+Their messages are stored with their thread, so that they can be compacted, and any upstream can
+answer.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
 from conspectus.core.records import Cost
-from conspectus_serve.protocols import COMPACT, Refusal
+from conspectus_serve.protocols import COMPACT, HttpError
 from conspectus_serve.threads import scope_of
 
-OUR_MARK = "conspectus.v1."  # before the name in an item of ours; a provider's own begins otherwise
+OUR_MARK = "conspectus.v1."  # begins the content of our items; a provider's begins otherwise
 ITEM_CONTENT = "encrypted_content"  # the field of an item that clients send back untouched
-TRIGGER = {"type": "compaction_trigger"}  # the item with which Codex asks, as the last one
+TRIGGER = {"type": "compaction_trigger"}  # the last item, with which Codex asks for a compaction
 
 NAMES_PER_ROW = 64
-"""Names of responses that one row lists. So a long chain is found without a look-up for each
-response, and no row grows with the chain."""
+"""Most names of responses in one row. So a long chain is found without a look-up for each response,
+and rows do not grow with the chain."""
 
-REMEMBERED_HISTORIES = 16  # that need not be read from the archive
+REMEMBERED_HISTORIES = 16  # histories that need not be read from the archive
 
-HELD_SECONDS = 30 * 86_400  # for which providers keep a response
+HELD_SECONDS = 30 * 86_400  # providers keep a response for this time
 DELETED_ROW = " deleted"  # the note of a thread with the names of deleted responses
 REMEMBERED_DELETIONS = 4_096
 
@@ -40,32 +40,33 @@ NOT_HELD = (
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A history that is held."""
+class HeldHistory:
+    """A history that the endpoint stores."""
 
     thread: str = ""
-    names: list[str] = field(default_factory=list)  # of its responses, the oldest first
+    names: list[str] = field(default_factory=list)  # the names of its responses, the oldest first
     messages: list[Any] = field(default_factory=list)
 
 
 class HeldHistories:
-    """Keep parts of histories, and find a history by the name of its last part.
+    """Stores histories in parts, and finds a history by the name of its last part.
 
-    Under its name a part is kept in the scope of its thread, as a *row*: its messages, and the
-    names of the parts before it. Where a row lists no more, its field `before` names the part whose
-    row lists on. A *pointer*, a note of the tenant, says in which thread a name is found.
+    A part is stored under its name in the scope of its thread, as a *row*: its messages, and the
+    names of the parts before it. If there are more parts than one row lists, its field `before`
+    names the part whose row has the next names. A *pointer*, which is stored for the tenant, has
+    the thread of a name.
     """
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._newest = BoundedCache[tuple[str, str], Held](REMEMBERED_HISTORIES)
-        # By tenant and name: the thread that has kept another response of that name since.
+        self._newest = BoundedCache[tuple[str, str], HeldHistory](REMEMBERED_HISTORIES)
+        # By tenant and name: the thread that has stored another response of that name since then.
         self._deleted = BoundedCache[tuple[str, str], str](REMEMBERED_DELETIONS)
 
-    def find(self, tenant: str, name: str) -> Held | None:
-        """Return the history up to a response, or behind an item; None if it is not all held.
+    def find(self, tenant: str, name: str) -> HeldHistory | None:
+        """Return the history up to a response, or that of an item; None if a part is missing.
 
-        As at its provider, nothing is held behind a response that was deleted or has expired.
+        As with a provider, a history with a deleted or expired response cannot be read.
 
         Raises:
             ArchiveError: the archive cannot be read.
@@ -85,7 +86,7 @@ class HeldHistories:
                 return remembered
         return self._read(tenant, thread, name)
 
-    def _read(self, tenant: str, thread: str, name: str) -> Held | None:
+    def _read(self, tenant: str, thread: str, name: str) -> HeldHistory | None:
         """Read a history from the archive; None if a part of it is missing."""
         scope = scope_of(tenant, thread)
         names: list[str] = []
@@ -99,24 +100,24 @@ class HeldHistories:
         rows = self._archive.read_remarks(scope, "response", names)
         are_all_there = rows.keys() >= set(names) and all(map(_is_whole, rows.values()))
         if not are_all_there or any(self._is_deleted(tenant, thread, part) for part in names):
-            return None  # what is left is not the whole history
+            return None  # the remaining parts are not the whole history
         messages: list[Any] = []
         for part in dict.fromkeys(names):
             messages += rows[part]["items"]
-        return Held(thread, names, messages)
+        return HeldHistory(thread, names, messages)
 
     def keep(
         self,
         tenant: str,
-        held: Held,
+        held: HeldHistory,
         name: str,
         new_messages: Sequence[Any],
         *,
         pending: bool = False,
     ) -> None:
-        """Keep new messages under a name, behind those that are held.
+        """Store new messages under a name, after those that are stored already.
 
-        Of a response that is `pending`, the output is not there yet; see `complete`.
+        The output of a `pending` response is not there yet; see `complete`.
 
         Raises:
             ArchiveError: the archive cannot be read or written.
@@ -131,20 +132,20 @@ class HeldHistories:
         }
         self._archive.write_remarks(scope_of(tenant, held.thread), "response", {name: row})
         pointer = {"thread": held.thread, "at": time.time()}
-        # With it the row before it is on the disk, too.
+        # When this row is on the disk, the row before it is, too.
         self._archive.write_remarks(tenant, "response", {name: pointer}, durable=True)
         if self._deleted.get((tenant, name)) is not None:
             self._deleted.put((tenant, name), held.thread)
         if not pending:
             messages = [*held.messages, *new_messages]
-            self._newest.put((tenant, name), Held(held.thread, names, messages))
+            self._newest.put((tenant, name), HeldHistory(held.thread, names, messages))
 
     def is_pending(self, tenant: str, name: str) -> bool:
-        """Return whether a response is held whose output is not there yet."""
+        """Return whether a stored response has no output yet."""
         return self._find_row(tenant, name)[1].get("pending") is True
 
     def complete(self, tenant: str, name: str, output: Sequence[Any]) -> None:
-        """Keep the output of a response that was pending.
+        """Store the output of a pending response.
 
         Raises:
             ArchiveError: the archive cannot be read or written.
@@ -155,9 +156,9 @@ class HeldHistories:
             self._archive.write_remarks(scope, "response", {name: whole}, durable=True)
 
     def delete(self, tenant: str, name: str) -> None:
-        """Drop a response, so that nothing is held behind it.
+        """Delete a response, so that no history with it can be read.
 
-        Where the archive fails, this process at least holds it no more.
+        If the archive fails, at least this process does not read it any more.
 
         Raises:
             ArchiveError: the archive cannot be read or written.
@@ -175,12 +176,12 @@ class HeldHistories:
         self._archive.write_remarks(scope, "response", rows, durable=True)
 
     def _is_deleted(self, tenant: str, thread: str, name: str) -> bool:
-        """Return whether a response was deleted here, and its thread has kept none such since."""
+        """Return whether a response was deleted here, and none with its name was stored since."""
         kept_again_in = self._deleted.get((tenant, name))
         return kept_again_in is not None and kept_again_in != thread
 
     def _find_row(self, tenant: str, name: str) -> tuple[Scope | None, dict[str, Any]]:
-        """Return the scope in which a name is kept, and its row; None and an empty one for none."""
+        """Return the scope in which a name is stored, and its row; None and {} if there is none."""
         pointer = self._notes(tenant, name)
         if pointer is None:
             return None, {}
@@ -191,12 +192,12 @@ class HeldHistories:
         return self._archive.read_remarks(namespace, "response", [name]).get(name)
 
     def expand_items(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str]:
-        """Put the messages behind our items in their place; return the history and its thread.
+        """Replace our compaction items by their messages; return the history and its thread.
 
-        The thread is empty for a history without such items.
+        The thread is empty if the history has no such item.
 
         Raises:
-            Refusal: an item is not held; it may be another tenant's.
+            HttpError: an item is unknown; it may be another tenant's.
             ArchiveError: the archive cannot be read.
         """
         last_item = _last_item(history)
@@ -206,8 +207,8 @@ class HeldHistories:
         may_be_ours = name.isascii() and name.startswith("cmp_")
         held = self.find(tenant, name) if may_be_ours else None
         if held is None:
-            raise Refusal(400, NOT_HELD, "invalid_compaction_item")
-        # Some messages before the item are held once more; Codex gives its own new ids.
+            raise HttpError(400, NOT_HELD, "invalid_compaction_item")
+        # Some messages before the item are stored already; Codex gives them new ids.
         held_contents = [_content(message) for message in held.messages]
         not_held = [
             item
@@ -223,13 +224,13 @@ def _is_whole(row: Mapping[str, Any]) -> bool:
 
 
 def _content(item: Any) -> Any:
-    """Return who says what in a message; anything else as it is."""
+    """Return role and content of a message; any other item as it is."""
     is_message = isinstance(item, Mapping) and "role" in item
     return (item["role"], item.get("content")) if is_message else item
 
 
 def _last_item(history: Sequence[Any]) -> tuple[int, str] | None:
-    """Return the place and the name of the last item of ours: the earlier ones stand in it."""
+    """Return the place and the name of our last item; it has the earlier ones."""
     for index in range(len(history) - 1, -1, -1):
         name = _name_in(history[index])
         if name is not None:
@@ -238,7 +239,7 @@ def _last_item(history: Sequence[Any]) -> tuple[int, str] | None:
 
 
 def _name_in(item: Any) -> str | None:
-    """Return the name in a compaction item of ours; None for anything else."""
+    """Return the name in a compaction item of ours; None for other items."""
     if not isinstance(item, Mapping) or item.get("type") != "compaction":
         return None
     content = str(item.get(ITEM_CONTENT))

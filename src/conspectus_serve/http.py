@@ -1,9 +1,9 @@
-"""Speak HTTP/1 with clients: uvicorn's protocol, mended where it fails a client or lets one cheat.
+"""Speak HTTP/1 with clients: uvicorn's protocol, with three corrections.
 
-- Trailer fields of a chunked request are dropped. As headers, a client could send what the checks
-  of the entrance have not seen.
-- A client of HTTP/1.0 gets its answer without chunks; the end of the connection ends it.
-- A client that closes its own half of the connection behind a whole request gets its whole answer.
+- Trailer fields of a chunked request are dropped. uvicorn makes them headers, which the checks of
+  the entrance would not have seen.
+- A client of HTTP/1.0 gets its answer without chunks; the connection is closed at the end.
+- A client that closes its own half of the connection after a whole request gets its whole answer.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-FIRST_PROBE_SECONDS = 1.0  # after which is looked whether a client that closed its half is there
-LONGEST_PROBE_SECONDS = 30.0  # between two such looks; each waits twice as long as the one before
+FIRST_PROBE_SECONDS = 1.0  # until the first probe of a client that has closed its half
+LONGEST_PROBE_SECONDS = 30.0  # between two probes; each waits twice as long as the one before
 MOST_ZEROS = 8  # before the size of one chunk or another: RFC 9112, 7.1 allows any number
 
 INTERIM_ANSWER = b"HTTP/1.1 100 Continue\r\n\r\n"
-"""What every client of HTTP/1.1 skips before the answer. One that is gone resets the connection."""
+"""An interim answer, which every client of HTTP/1.1 skips. If the client has gone, its system
+resets the connection."""
 
 
 class Http(HttpToolsProtocol):
@@ -53,9 +54,9 @@ class Http(HttpToolsProtocol):
             self.cycle.waiting_for_100_continue = False  # which HTTP/1.0 does not know
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """Keep the connection while a whole request is answered; else it is closed.
+        """Keep the connection while a whole request is answered; else close it.
 
-        A client may close its half behind its request, and one that has gone looks alike.
+        A client may close its half after its request. A client that has gone looks the same.
         """
         cycle = self.cycle
         if cycle is None or cycle.more_body or cycle.response_complete:
@@ -75,9 +76,9 @@ class Http(HttpToolsProtocol):
         self._probe = self.loop.call_later(seconds, self._look_for_client, seconds)
 
     def _look_for_client(self, waited: float) -> None:
-        """Write what changes nothing: only so it shows whether the client has gone.
+        """Write bytes that change nothing: only a write shows whether the client has gone.
 
-        Before the answer that is an interim one. Between two chunks of an answer it is a zero
+        Before the answer, these are an interim answer; between two chunks of an answer, a zero
         before the size of the next chunk.
         """
         cycle = self.cycle
@@ -92,10 +93,10 @@ class Http(HttpToolsProtocol):
 
 
 def _without_chunks(app: Any) -> ASGIApp:
-    """Answer clients of HTTP/1.0 without chunks; uvicorn sends them chunks, which they cannot read.
+    """Answers clients of HTTP/1.0 without chunks, which they cannot read, but uvicorn sends.
 
-    uvicorn counts what a body may still hold. So it gets a number that is never reached, and at the
-    end the true one.
+    uvicorn counts the remaining bytes of a body. It gets a number that is never reached, and the
+    true one at the end.
     """
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

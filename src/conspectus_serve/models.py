@@ -1,4 +1,4 @@
-"""Keep what is known of each model: its engine, its window, and the forms that it asks for."""
+"""What is known of each model: its engine, its window, and the forms that it requires."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ logger = logging.getLogger("conspectus.serve")
 
 
 class EngineKey(NamedTuple):
-    """What an engine is made for."""
+    """The key of an engine: what it is built for."""
 
     model: str
     window: int | None  # input limit in tokens; None if unknown
     max_notes: int | None  # most tokens of notes that a client has asked for; None if it has not
 
 
-REMEMBERED_ENGINES = 32  # clients choose the names of models
+REMEMBERED_ENGINES = 32  # a limit, because clients choose the names of models
 REMEMBERED_SCHEMAS = 512  # sets of tools whose size is remembered
-REMEMBERED_MODELS = 1_024  # by tenant, of which is remembered what their upstream has shown
+REMEMBERED_MODELS = 1_024  # by tenant; what is learned of more is forgotten
 
 FREE_SHARE = 0.05
-"""Share of a window that stays free, also for the answer: sizes are estimates."""
+"""Share of a window that stays free, because sizes are estimates; the answer may use it."""
 
 MILLION = 1_000_000  # the window that Anthropic's beta `context-1m` gives a model
 MILLION_BETA = "context-1m"  # beginning of its name
@@ -66,12 +66,12 @@ WINDOW_FIELDS = (
 )
 """Fields of a model, in an upstream's list, with its window. The first one counts."""
 
-# An upstream that cuts long requests without a word reports about the same number of tokens for two
-# requests, of which the second is larger, and much less than both have.
-SILENT_CUT_SHARE = 0.7  # share of a request's tokens below which a report may show a cut
-SAME_REPORT = 0.03  # share by which two reports of a cut window may differ
-LARGER_REQUEST = 1.1  # times the size of the first request that the second one has
-LEAST_WINDOW = 1_000  # tokens; upstreams that report fewer count something else
+# Some upstreams cut long requests silently. They report about the same number of tokens for two
+# requests of different size, and much less than both have.
+SILENT_CUT_SHARE = 0.7  # a report below this share of a request's tokens may show a cut
+SAME_REPORT = 0.03  # two reports of a cut window differ by no more than this share
+LARGER_REQUEST = 1.1  # the second request is so many times larger than the first
+LEAST_WINDOW = 1_000  # tokens; a report of fewer counts something else
 
 SILENT_CUT = (
     "the upstream counts no more than %s tokens of requests that are larger, which is taken as the "
@@ -84,28 +84,28 @@ NO_WINDOW = (
 )
 
 Form = Literal["", "roles", "thoughtless", "switch"]
-"""A form that an upstream asks for: consecutive messages of the user joined, all thoughts left out,
-or its own switch that drops thoughts. Empty for none."""
+"""A form that an upstream requires: user messages in a row joined, all thoughts left out, or its
+own switch that drops thoughts. Empty if it requires none."""
 
 
 @dataclass(slots=True)
 class Learned:
-    """What an upstream has shown of a model to one tenant. It changes with each answer."""
+    """What the endpoint has learned of a model for one tenant. It changes with each answer."""
 
-    listed: int | None = None  # its window, by the list of models
-    refused: int | None = None  # its window, by what was refused
-    cut: int | None = None  # its window, by what was counted of larger requests
-    most_counted: int = 0  # tokens of a request that were reported as they were estimated
+    listed: int | None = None  # its window in the list of models
+    refused: int | None = None  # its window, from a refused request
+    cut: int | None = None  # its window, from reports about larger requests
+    most_counted: int = 0  # largest report that agrees with the estimate
     has_asked_for_list: bool = False
-    last_sent: int = 0  # tokens of the last request, by the estimate
-    last_reported: int = 0  # tokens of the last request, as they were reported
-    forms: set[str] = field(default_factory=set)  # without which requests were refused
+    last_sent: int = 0  # estimated tokens of the last request
+    last_reported: int = 0  # reported tokens of the last request
+    forms: set[str] = field(default_factory=set)  # the forms without which requests were refused
 
     def see_usage(self, sent: int, reported: int, model: str = "") -> None:
-        """Notice an upstream that cuts requests silently, by the tokens of them that it reports.
+        """Notice an upstream that cuts requests silently, by the tokens that it reports.
 
-        `sent` is the least that it must count: some leave out thoughts, pictures, or what is in
-        their cache. A larger report shows that it does not cut there.
+        `sent` are the tokens that it must count at least: some leave out thoughts, pictures, or
+        cached parts. A larger report shows that it does not cut there.
         """
         sent_before = self.last_sent
         reported_before = self.last_reported
@@ -130,7 +130,7 @@ class Learned:
 
 
 class Models:
-    """Know models by their names.
+    """What is known of all models, by name.
 
     Raises:
         ConfigError: a function of the configuration cannot be loaded.
@@ -153,23 +153,23 @@ class Models:
             **{name: value for name, value in options.items() if name in engine_options}
         )
         self._token_counter = options["token_counter"] if config.token_counter else None
-        # That of the endpoint's own section goes before that of `summarization:`.
+        # The value in the endpoint's own section comes before that of `summarization:`.
         self.alternate_roles: AlternateRoles = settings.alternate_roles
         if settings.alternate_roles == "auto":
             self.alternate_roles = config.alternate_roles
         self._is_pinned_by_user = predicate(options["pin"])
         if config.model_name and not names_embedded(config.model_name):
-            # Its library takes seconds to load, which no request shall wait for.
+            # Its library takes seconds to load; no request should wait for that.
             chat_model_named(config.model_name)
 
     def learned(self, tenant: str, model: str) -> Learned:
-        """Return what is to be remembered of a model."""
+        """Return what was learned of a model."""
         joins = joins_by_setting(self.alternate_roles, model)
         forms = {"roles"} if joins else set[str]()
         return self._learned.get_or_make((tenant, model), lambda: Learned(forms=forms))
 
     def forms(self, model: str, learned: Learned, history_alternates: bool) -> set[str]:
-        """Return the forms of a compacted request: what was learned, and what a history shows."""
+        """Return the forms for a compacted request: those learned, and that of the history."""
         is_undecided = joins_by_setting(self.alternate_roles, model) is None
         if history_alternates and is_undecided:
             return {*learned.forms, "roles"}
@@ -178,9 +178,9 @@ class Models:
     def window(self, model: str, learned: Learned, betas: Sequence[str] = ()) -> int | None:
         """Return the input limit of a model, in tokens; None if unknown.
 
-        What the operator has set counts first, then what the upstream's list says, then the profile
-        of the model's name; one of a client's `betas` widens the latter two, and what the upstream
-        has counted limits them. What it has refused counts against all of them.
+        The operator's setting counts first, then the upstream's list, then the profile of the
+        model. One of a client's `betas` makes the latter two larger, and the upstream's reports
+        limit them. A window from a refused request limits all of them.
         """
         window = self._configured_window(model)
         if window is None:
@@ -191,7 +191,7 @@ class Models:
         return _smallest(window, learned.refused)
 
     def fixed_tokens(self, protocol: Protocol, body: Mapping[str, Any], meter: TokenMeter) -> int:
-        """Return the tokens of what stands beside the history: instructions and tools."""
+        """Return the tokens of instructions and tools."""
         tokens = 0
         for name in protocol.instruction_fields:
             text = body.get(name)
@@ -218,8 +218,8 @@ class Models:
     def room(self, body: Mapping[str, Any], window: int | None, fixed_tokens: int) -> Window | None:
         """Return the window that is left for a history and its answer; None if it is unknown.
 
-        Shares of the settings are of this: beside many tools, a share of the whole would mean that
-        nothing is compacted before the window is full.
+        Shares in the settings are shares of this window. With many tools, a share of the whole
+        window might never be reached before the window is full.
         """
         if window is None:
             return None
@@ -240,7 +240,8 @@ class Models:
     def _make_engine(self, model: str, window: int | None, max_notes: int | None = None) -> Engine:
         """Return the engine that compacts histories for a model; see `EngineKey`.
 
-        Where a client asks for a compaction, all leaves that may, for at most `max_notes` tokens.
+        If a client asks for a compaction, every message that may be evicted is; the notes have at
+        most `max_notes` tokens.
         """
         settings = replace(
             self._engine_settings,
@@ -256,9 +257,7 @@ class Models:
             max_tokens = self._config.max_summary_tokens or max_notes
             settings = replace(settings, keep=("messages", 1), max_summary_tokens=max_tokens)
         engine = Engine.build(settings, settings.policy(), self.meter(model))
-        return replace(
-            engine, joins_by_setting=False
-        )  # messages are joined where the request is written
+        return replace(engine, joins_by_setting=False)  # `RequestFitter` joins messages
 
     def _is_pinned(self, message: Any) -> bool:
         if isinstance(message, UnknownMessage):
@@ -271,7 +270,7 @@ def _smallest(*limits: int | None) -> int | None:
 
 
 def window_in(listed: Any, model: str) -> int | None:
-    """Return the window of a model in a list of models, as an upstream gives it.
+    """Return the window of a model in an upstream's list of models.
 
     Example:
         >>> window_in({"data": [{"id": "m", "max_model_len": 8192}]}, "m")
@@ -305,17 +304,17 @@ def _limits_in(entry: Mapping[str, Any]) -> Iterator[int]:
 
 DROP_THOUGHTS = "drop_block"
 DROP_THOUGHTS_BETA = "thinking-binding-controls-2026-08-01"
-"""The provider's own switch for thoughts behind another beginning, and the beta header that it
-needs (its page on preserved thinking)."""
+"""The provider's own switch for thoughts after changed messages, and the beta header that it needs
+(see its page on preserved thinking)."""
 
 
 def form_asked_for(refusal: str, forms: Collection[str], thinking: Any, alternate: str) -> Form:
-    """Return the form that a refusal of a compacted request asks for; empty for none.
+    """Return the form that a refusal of a compacted request requires; empty if none.
 
     Args:
         refusal: the upstream's words.
-        forms: those that are in use.
-        thinking: the field of that name of the request.
+        forms: the forms that are in use.
+        thinking: the request's field `thinking`.
         alternate: the setting `alternate_roles`.
     """
     if alternate != "off" and refuses_roles(refusal):
@@ -330,7 +329,7 @@ def form_asked_for(refusal: str, forms: Collection[str], thinking: Any, alternat
 def in_forms(
     protocol: str, view: list[Any], body: dict[str, Any], forms: Collection[str]
 ) -> tuple[list[Any], dict[str, Any], Sequence[str]]:
-    """Give a compacted request the forms that its upstream takes: view, body, further betas."""
+    """Bring a compacted request into the forms of its upstream: view, body, further betas."""
     view = without_stale_thoughts(view, all_of_them="thoughtless" in forms)
     if "roles" in forms:
         view = alternating(view)

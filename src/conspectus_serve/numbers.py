@@ -1,7 +1,7 @@
 """Read and write JSON so that a number keeps its text.
 
-Python reads `1e999` as infinity and writes that as `Infinity`, which no other reader takes. It
-writes `1e3` as `1000.0`, and refuses an integer of many digits. Such numbers are *odd* here.
+Python reads `1e999` as infinity and writes that as `Infinity`, which is no JSON. It writes `1e3` as
+`1000.0`, and refuses an integer with many digits. Such numbers are called *odd* here.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 
 LONGEST_INTEGER = 4_000  # digits that Python reads and writes; it refuses more than 4,300
-TOO_LARGE = {math.inf: "1e999", -math.inf: "-1e999"}  # JSON for numbers that no float can hold
+TOO_LARGE = {
+    math.inf: "1e999",
+    -math.inf: "-1e999",
+}  # JSON for numbers too large for a float
 
-_FENCE = secrets.token_hex(16)  # begins a text that stands for a number; no client can know it
+_FENCE = secrets.token_hex(16)  # begins a text that replaces a number; no client can know it
 _FENCED_NUMBER = re.compile(f'"{_FENCE}([^"]*)"')
 
 
@@ -64,22 +67,22 @@ class JsonReader:
 def to_json(value: Any, *, has_odd_numbers: bool) -> bytes:
     """Write JSON, with each odd number as it was read.
 
-    `has_odd_numbers` is what the `JsonReader` of the value says.
+    `has_odd_numbers` is the attribute of the `JsonReader` that has read the value.
 
     Raises:
-        Refusal: the value holds a number that JSON does not have.
+        HttpError: the value has a number that JSON does not have.
     """
     if not has_odd_numbers:
         try:
             return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
-        except ValueError:  # a number of a history that was held, without its text
+        except ValueError:  # a number of a stored history, whose text is lost
             pass
     text = json.dumps(_with_fenced_numbers(value), separators=(",", ":"))
     return _FENCED_NUMBER.sub(r"\1", text).encode()
 
 
 def _with_fenced_numbers(value: Any) -> Any:
-    """Return a value with a text in the place of each number that Python may write wrongly."""
+    """Return a value with a text for each number that Python may write wrongly."""
     if isinstance(value, Mapping):
         return {name: _with_fenced_numbers(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -88,5 +91,5 @@ def _with_fenced_numbers(value: Any) -> Any:
         return value
     text = value.text if isinstance(value, OddNumber) else TOO_LARGE.get(value, repr(value))
     if not text.lstrip("-")[:1].isdigit():
-        raise Refusal(400, f"the body holds {text}, which is no JSON; send a number or null")
+        raise HttpError(400, f"the body holds {text}, which is no JSON; send a number or null")
     return f"{_FENCE}{text}"

@@ -22,7 +22,7 @@ from conspectus.tokens import TokenMeter
 from conspectus_serve.entrance import Entrance, tenants_in
 from conspectus_serve.exchange import Exchange
 from conspectus_serve.health import ArchiveHealth
-from conspectus_serve.protocols import Refusal, printable
+from conspectus_serve.protocols import HttpError, printable
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -35,10 +35,10 @@ METRICS_PATH = "/metrics"
 PAGE_PATH = "/conspectus"
 OWN_PATHS = (HEALTH_PATH, READINESS_PATH, METRICS_PATH, PAGE_PATH, f"{PAGE_PATH}/")
 
-CLIENT_LEFT = "client_left"  # the reason of a request whose client has gone before its answer ended
-UPSTREAM_STATUS = "upstream_status"  # the reason where the upstream has answered with an error
+CLIENT_LEFT = "client_left"  # the reason if the client disconnects before the answer ends
+UPSTREAM_STATUS = "upstream_status"  # the reason if the upstream answers with an error
 
-SECONDS_BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # of the histogram
+SECONDS_BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # bounds of the histogram
 
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
@@ -61,7 +61,7 @@ class Ended:
     request: Request
     exchange: Exchange | None  # None for a request without a history
     status: int  # 0 if nothing was sent
-    reason: str  # why it has failed, in a word; empty if it has not
+    reason: str  # why it has failed, in one word; empty if it has not
     note: str
     seconds: float
 
@@ -104,13 +104,13 @@ class Metrics:
         self._seconds.observe(ended.seconds)
 
     def text(self) -> bytes:
-        """Return the figures in Prometheus' form; this asks the archive."""
+        """Return the figures in Prometheus' form; this reads the archive."""
         self._archive_up.set(not self._health.problem())
         return generate_latest(self._registry)
 
 
 class Operation:
-    """Count and log requests, and answer those for the endpoint's own pages."""
+    """Counts and logs requests, and answers those for the endpoint's own pages."""
 
     def __init__(self, archive: Archive, entrance: Entrance, health: ArchiveHealth) -> None:
         self._archive = archive
@@ -157,14 +157,14 @@ class Operation:
             return HTMLResponse(self._html(request.query_params), 200, PAGE_HEADERS)
         except ArchiveError as error:
             return PlainTextResponse(f"the archive cannot be read: {error}\n", 503)
-        except Refusal as error:
+        except HttpError as error:
             headers = {}
             if error.status == 401:
                 headers = {"www-authenticate": 'Basic realm="Conspectus"'}
             return PlainTextResponse(f"{error}\n", error.status, headers)
 
     def _health_page(self, path: str) -> Response:
-        """Say whether the archive is there; anybody may ask, so nothing more is said of it."""
+        """Say whether the archive works, and no more, because anybody may ask."""
         is_live = path == HEALTH_PATH
         problem = self._health.problem() if is_live else self._health.problem_of_writing()
         if not problem:
@@ -173,7 +173,7 @@ class Operation:
         return PlainTextResponse("the archive is not there, or takes nothing\n", 503)
 
     def _html(self, query: Mapping[str, str]) -> str:
-        """Write the page of a tenant, or that of a thread which a query names."""
+        """Write the page of a tenant, or of the thread that a query names."""
         tenants = tenants_in(self._archive) or (LOCAL,)
         tenant = query.get("tenant") or tenants[0]
         thread = query.get("thread", "")
@@ -200,7 +200,7 @@ class Operation:
         )
 
     def _search(self, scope: Scope, chain: Chain, query: str) -> str:
-        """Return what the archive has of a thread about a query."""
+        """Return originals of a thread that match a query."""
         count = TokenMeter(model="gpt-4o").text
         flow = answer_flow(
             self._archive, scope, chain, query=query, tokens=SEARCH_TOKENS, count=count
@@ -231,7 +231,7 @@ class Operation:
 
 
 def _tokens_sent(exchange: Exchange) -> int:
-    """Return the tokens that the upstream has taken: none before it has answered."""
+    """Return the tokens that the upstream has used: none before it has answered."""
     return exchange.sent_tokens if exchange.was_answered else 0
 
 

@@ -1,7 +1,7 @@
-"""Remember messages whole, and know what a client has cleared or dropped since.
+"""Remember whole messages, and recognise messages that a client has cleared or dropped since.
 
-What a client clears stays known so: what the endpoint has seen whole is archived and summarised
-whole, and a record goes on fitting its history.
+So messages that the endpoint has seen whole are archived and summarised whole, and a record still
+fits a history after its client has cleared a part.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ from typing import Any, NamedTuple
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Archive, Scope
-from conspectus.engine.begun_later import LEAST_SHARED
+from conspectus.engine.truncated import LEAST_OVERLAP
 from conspectus.messages import read_messages
-from conspectus_serve.cleared import is_left_of
+from conspectus_serve.alignment import (
+    AlignedHistory,
+    DroppedMessages,
+    RememberedHistory,
+    align_with_remembered,
+)
+from conspectus_serve.cleared import is_remainder_of
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory
-from conspectus_serve.joining import Dropped, Joined, RememberedHistory, join_remembered
 from conspectus_serve.withdrawn import (
     Withdrawal,
     WithdrawnMessage,
@@ -26,30 +31,30 @@ from conspectus_serve.withdrawn import (
     withdrawn_message,
 )
 
-REMEMBERED_THREADS = 256  # of each its newest request is remembered
-REMEMBERED_CHARACTERS = 32_000_000  # of all of them together
-SMALL_MESSAGE = 200  # characters of talk that no client would cut
-REMEMBERED_CHAINS = 64  # whose covered messages are remembered
+REMEMBERED_THREADS = 256  # the newest request of each is remembered
+REMEMBERED_CHARACTERS = 32_000_000  # in all of them together
+SMALL_MESSAGE = 200  # talk of fewer characters is cut by no client
+REMEMBERED_CHAINS = 64  # chains whose covered messages are remembered
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """A history with the originals of what its client has cleared."""
+class RestoredHistory:
+    """A history with the originals of the messages that its client has cleared."""
 
-    messages: list[Any]  # with all originals that are known
+    messages: list[Any]  # with all known originals
     shortened: Sequence[Any]
-    """The same with those originals alone that records cover; it takes as much of the window as
-    what the client has sent."""
+    """The history with only those originals that records cover. It takes as much of the window as
+    the messages that the client has sent."""
 
     fingerprints: list[Fingerprint]  # of `messages`
     cleared: Sequence[int] = ()
-    """Indexes of originals that no record covers, of which the client sends less."""
+    """Indexes of originals that no record covers, and that the client has cleared."""
 
 
 class ArchivedMessage(NamedTuple):
-    """A message of which the archive has the original."""
+    """A message whose original is in the archive."""
 
-    key: str  # by which the archive finds it
+    key: str  # the key of the original
     characters: int
     has_unique_ids: bool
 
@@ -59,8 +64,8 @@ class CoveredMessages:
     """The messages that the records of a chain cover, by the names of their fingerprints."""
 
     messages: dict[str, ArchivedMessage]
-    whole_of_part: Mapping[str, str]  # names of messages by those of their parts
-    keys: frozenset[str] = frozenset()  # of all originals that the records cover
+    whole_of_part: Mapping[str, str]  # names of whole messages, by the names of their parts
+    keys: frozenset[str] = frozenset()  # the keys of all originals that the records cover
 
 
 class _Original(NamedTuple):
@@ -69,7 +74,7 @@ class _Original(NamedTuple):
 
 
 class OriginalMessages:
-    """Remember messages whole, and find them again in the archive once records cover them."""
+    """Remembers whole messages, and finds them in the archive once records cover them."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -82,40 +87,40 @@ class OriginalMessages:
     def restore(
         self,
         scope: Scope,
-        head: str,
+        head_id: str,
         history: FingerprintedHistory,
         fingerprints: list[Fingerprint],
-    ) -> Restored:
-        """Put the originals of what a client has cleared in their place.
+    ) -> RestoredHistory:
+        """Put the originals of cleared messages in their place.
 
         Args:
             scope: the history's thread.
-            head: id of the record in force; empty for none.
-            history: what the client sends.
-            fingerprints: those of the history, with the names by which its messages were known
-                first; see `join`.
+            head: the id of the record in force; empty if there is none.
+            history: the history as the client sends it.
+            fingerprints: those of the history, with the names that its messages had first; see
+                `AlignedHistory`.
 
         Raises:
             ArchiveError: the archive cannot be read.
         """
         sent = history.messages
         remembered = self._remembered.get(scope) or RememberedHistory([], [])
-        covered = self._covered_until(scope, head)
+        covered = self._read_covered(scope, head_id)
         withdrawn = self._withdrawn.of(scope)
         is_unchanged = all(map(is_, remembered.fingerprints, fingerprints))
         new_fingerprints = fingerprints[len(remembered.fingerprints) :]
         has_new_notice = any(fingerprint.has_notice for fingerprint in new_fingerprints)
         is_known = not covered.messages and not withdrawn and not has_new_notice
         if is_unchanged and is_known:
-            return Restored(sent, sent, fingerprints)
+            return RestoredHistory(sent, sent, fingerprints)
 
-        names = _names_of_wholes(fingerprints, covered.whole_of_part)
+        names = _names_of_whole_messages(fingerprints, covered.whole_of_part)
         originals = _remembered_originals(remembered, names)
         archived = _by_name(withdrawn) | covered.messages
         if _has_unknown_notice(fingerprints, names, originals, archived):
-            # Another process may have archived what stood there.
+            # Another process may have archived the original.
             archived = _by_name(self._withdrawn.of(scope, refresh=True)) | covered.messages
-        originals |= self._archived_originals(scope, archived, names, fingerprints, originals)
+        originals |= self._find_archived_originals(scope, archived, names, fingerprints, originals)
 
         messages = list(sent)
         shortened = list(sent)
@@ -123,16 +128,16 @@ class OriginalMessages:
         cleared = []
         for index, original in originals.items():
             is_covered = names[index] in covered.messages
-            if _stands_for(sent[index], fingerprints[index], original, is_covered):
+            if _is_remainder(sent[index], fingerprints[index], original, is_covered):
                 messages[index] = original.message
                 whole_fingerprints[index] = original.fingerprint
                 if is_covered:
                     shortened[index] = original.message
                 else:
                     cleared.append(index)
-        return Restored(messages, shortened, whole_fingerprints, cleared)
+        return RestoredHistory(messages, shortened, whole_fingerprints, cleared)
 
-    def _archived_originals(
+    def _find_archived_originals(
         self,
         scope: Scope,
         archived: Mapping[str, ArchivedMessage],
@@ -140,7 +145,7 @@ class OriginalMessages:
         fingerprints: Sequence[Fingerprint],
         remembered: Mapping[int, _Original],
     ) -> dict[int, _Original]:
-        """Return originals that are archived and not remembered, by their index in the history."""
+        """Return originals that are only in the archive, by their index in the history."""
         missing: dict[int, ArchivedMessage] = {}
         for index, name in enumerate(names):
             if index in remembered or name not in archived:
@@ -151,10 +156,10 @@ class OriginalMessages:
                 missing[index] = archived[name]
         if not missing:
             return {}
-        found = self._archive.find(scope, [entry.key for entry in missing.values()])
+        archived_originals = self._archive.find(scope, [entry.key for entry in missing.values()])
         originals: dict[int, _Original] = {}
         for index, entry in missing.items():
-            original = found.get(entry.key)
+            original = archived_originals.get(entry.key)
             if original is None or not original.lossless:
                 continue
             sent = fingerprints[index]
@@ -174,37 +179,37 @@ class OriginalMessages:
         scope: Scope,
         fingerprints: list[Fingerprint],
         *,
-        least_shared: int = LEAST_SHARED,
-    ) -> Joined:
-        """Find what a client has dropped since its last request; see `join_remembered`.
+        least_shared: int = LEAST_OVERLAP,
+    ) -> AlignedHistory:
+        """Find what a client has dropped since its last request; see `align_with_remembered`.
 
-        It is known of what this process has seen, as long as that is remembered.
+        This works for requests that this process has seen and still remembers.
         """
         remembered = self._remembered.get(scope)
         if remembered is None:
-            return Joined(fingerprints)
-        return join_remembered(remembered, fingerprints, least_shared=least_shared)
+            return AlignedHistory(fingerprints)
+        return align_with_remembered(remembered, fingerprints, least_shared=least_shared)
 
     def withdrawal(
         self,
         scope: Scope,
-        head: str,
-        restored: Restored,
-        joined: Joined,
+        head_id: str,
+        restored: RestoredHistory,
+        aligned: AlignedHistory,
     ) -> Withdrawal | None:
-        """Return what a request shows to be cleared or dropped; None if that is noted already.
+        """Return the messages that a request shows to be withdrawn; None if all are known.
 
         Raises:
             ArchiveError: the archive cannot be read.
         """
-        dropped = joined.dropped
+        dropped = aligned.dropped
         if not (restored.cleared or dropped.messages or self._withdrawn.of(scope)):
             return None
         fingerprints = dropped.put_back(restored.fingerprints, dropped.fingerprints)
-        first_behind = dropped.start + len(dropped.messages)
+        first_after = dropped.start + len(dropped.messages)
         messages = {
             index: withdrawn_message(fingerprints[index], is_dropped=True)
-            for index in range(dropped.start, first_behind)
+            for index in range(dropped.start, first_after)
         }
         for index in restored.cleared:
             place = index if index < dropped.start else index + len(dropped.messages)
@@ -213,17 +218,17 @@ class OriginalMessages:
             scope=scope,
             history=dropped.put_back(restored.messages, dropped.messages),
             messages=messages,
-            covered_keys=self._covered_until(scope, head).keys,
+            covered_keys=self._read_covered(scope, head_id).keys,
             names=frozenset(fingerprint.name for fingerprint in restored.fingerprints),
-            left_names=joined.left_names(),
-            begins_anew=joined.begins_anew,
+            left_names=aligned.left_names(),
+            begins_anew=aligned.begins_anew,
         )
         return withdrawal if self._withdrawn.is_news(withdrawal) else None
 
     def keep_withdrawn(
         self, withdrawal: Withdrawal, archive_originals: Callable[[list[int]], Iterable[str]]
     ) -> None:
-        """Archive what was cleared or dropped; see `WithdrawnMessages.keep`."""
+        """Archive withdrawn messages; see `WithdrawnMessages.keep`."""
         self._withdrawn.keep(withdrawal, archive_originals)
 
     def remember(
@@ -231,9 +236,9 @@ class OriginalMessages:
         scope: Scope,
         fingerprints: list[Fingerprint],
         messages: list[Any],
-        dropped: Dropped,
+        dropped: DroppedMessages,
     ) -> None:
-        """Remember a request's messages, restored, with those that its client has dropped."""
+        """Remember the restored messages of a request, with those that its client has dropped."""
         remembered = RememberedHistory(
             dropped.put_back(fingerprints, dropped.fingerprints),
             dropped.put_back(messages, dropped.messages),
@@ -244,17 +249,17 @@ class OriginalMessages:
     def note_covered(
         self,
         scope: Scope,
-        head: str,
+        head_id: str,
         fingerprints: Sequence[Fingerprint],
         messages: Sequence[Any],
     ) -> None:
-        """Note once which of a history's messages the record `head` covers or shortens.
+        """Note once which messages of a history the record `head_id` covers or clips.
 
         Raises:
             ArchiveError: the archive cannot be read or written.
         """
-        chain = self._archive.chain_at(scope, head)
-        if not chain or self._archive.read_remarks(scope, "covered", [head]):
+        chain = self._archive.chain_at(scope, head_id)
+        if not chain or self._archive.read_remarks(scope, "covered", [head_id]):
             return
         record = chain[-1]
         covered_keys = {*record.covers}
@@ -269,33 +274,33 @@ class OriginalMessages:
             rows[fingerprint.name] = ArchivedMessage(
                 entry.key, fingerprint.characters, fingerprint.has_unique_ids
             )
-            if entry.key in covered_keys:  # a part of a message in view has to fit those beside it
+            if entry.key in covered_keys:  # a part of a message in view must fit its other parts
                 whole_of_part |= dict.fromkeys(fingerprint.part_names, fingerprint.name)
         note = {"messages": rows, "parts": whole_of_part}
         self._archive.write_remarks(scope, "covered", {record.id: note})
-        self._covered.drop((scope, head))
+        self._covered.drop((scope, head_id))
 
-    def copy(self, source: Scope, target: Scope, head: str) -> None:
-        """Copy the chain of a record, and what it covers, into another scope.
+    def copy(self, source: Scope, target: Scope, head_id: str) -> None:
+        """Copy the chain of a record, and the names that it covers, into another scope.
 
         Raises:
             ArchiveError: the archive cannot be read or written.
         """
-        covered = self._covered_until(source, head)
+        covered = self._read_covered(source, head_id)
         note = {"messages": covered.messages, "parts": covered.whole_of_part}
-        self._archive.write_remarks(target, "covered", {head: note})
-        self._archive.copy(source, target, head)
+        self._archive.write_remarks(target, "covered", {head_id: note})
+        self._archive.copy(source, target, head_id)
 
-    def _covered_until(self, scope: Scope, head: str) -> CoveredMessages:
-        """Return what `note_covered` has noted of all records up to one."""
-        if not head:
+    def _read_covered(self, scope: Scope, head_id: str) -> CoveredMessages:
+        """Return what `note_covered` has noted for all records up to one."""
+        if not head_id:
             return CoveredMessages({}, {})
-        remembered = self._covered.get((scope, head))
+        remembered = self._covered.get((scope, head_id))
         if remembered is not None:
             return remembered
         messages: dict[str, ArchivedMessage] = {}
         whole_of_part: dict[str, str] = {}
-        chain = self._archive.chain_at(scope, head)
+        chain = self._archive.chain_at(scope, head_id)
         record_ids = [record.id for record in chain]
         for note in self._archive.read_remarks(scope, "covered", record_ids).values():
             whole_of_part |= note["parts"]
@@ -303,17 +308,17 @@ class OriginalMessages:
                 messages[name] = ArchivedMessage(*row)
         keys = frozenset(key for record in chain for key in record.covers)
         covered = CoveredMessages(messages, whole_of_part, keys)
-        self._covered.put((scope, head), covered)
+        self._covered.put((scope, head_id), covered)
         return covered
 
 
-def _names_of_wholes(
+def _names_of_whole_messages(
     fingerprints: Sequence[Fingerprint], whole_of_part: Mapping[str, str]
 ) -> list[str]:
-    """Return each message's name, or that of the message of which it is the only part left."""
+    """Return the name of each message, or of the whole message whose only part it is."""
     wholes = [whole_of_part.get(fingerprint.name, fingerprint.name) for fingerprint in fingerprints]
     counts = Counter(wholes)
-    return [  # a client that has divided a message has left nothing out
+    return [  # a client that sends all parts has left nothing out
         whole if counts[whole] == 1 else fingerprint.name
         for whole, fingerprint in zip(wholes, fingerprints, strict=True)
     ]
@@ -322,7 +327,7 @@ def _names_of_wholes(
 def _remembered_originals(
     remembered: RememberedHistory, names: Sequence[str]
 ) -> dict[int, _Original]:
-    """Return the originals that are remembered, by their index in the history."""
+    """Return the remembered originals, by their index in the history."""
     originals_by_name = {}
     for fingerprint, message in zip(remembered.fingerprints, remembered.messages, strict=True):
         if _could_be_cleared(fingerprint) and not fingerprint.has_notice:
@@ -335,13 +340,13 @@ def _remembered_originals(
 
 
 def _could_be_cleared(fingerprint: Fingerprint) -> bool:
-    """Return whether a client would clear a message, or cut it."""
+    """Return whether a client may clear or cut a message."""
     is_result = not fingerprint.is_talk
     return bool(fingerprint.name) and (is_result or fingerprint.characters > SMALL_MESSAGE)
 
 
 def _by_name(withdrawn: Mapping[str, WithdrawnMessage]) -> dict[str, ArchivedMessage]:
-    """Return withdrawn messages, which are given by their keys, by their names."""
+    """Return withdrawn messages by their names, given by their keys."""
     return {
         message.name: ArchivedMessage(key, message.characters, message.has_unique_ids)
         for key, message in withdrawn.items()
@@ -354,20 +359,22 @@ def _has_unknown_notice(
     remembered: Mapping[int, _Original],
     archived: Mapping[str, ArchivedMessage],
 ) -> bool:
-    """Return whether a notice stands in the place of something of which nothing is known."""
+    """Return whether a notice replaces something unknown."""
     return any(
         fingerprint.has_notice and index not in remembered and names[index] not in archived
         for index, fingerprint in enumerate(fingerprints)
     )
 
 
-def _stands_for(sent: Any, fingerprint: Fingerprint, original: _Original, is_covered: bool) -> bool:
-    """Return whether what a client sends is what it has left of an original."""
+def _is_remainder(
+    sent: Any, fingerprint: Fingerprint, original: _Original, is_covered: bool
+) -> bool:
+    """Return whether a message that a client sends is the remainder of an original."""
     whole = original.fingerprint
     is_less = fingerprint.characters < whole.characters
     is_less |= fingerprint.has_notice and not whole.has_notice
     if not is_less and not (is_covered and fingerprint.is_talk):
         return False
-    # What is less behind an id of its own is left of the original in any case.
+    # With a unique id, a smaller message is always the remainder of the original.
     has_same_id = fingerprint.has_unique_ids and whole.has_unique_ids
-    return (is_less and has_same_id) or is_left_of(sent, original.message)
+    return (is_less and has_same_id) or is_remainder_of(sent, original.message)

@@ -1,4 +1,4 @@
-"""The table of protocols: paths, fields, errors, and what their streams begin and end with."""
+"""The table of protocols: paths, fields, errors, and how their streams begin and end."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ANTHROPIC_ERROR_TYPES = {
     403: "permission_error",
     413: "request_too_large",
 }
-"""Types of Anthropic's errors by status, as far as the endpoint has some of its own."""
+"""Types of Anthropic's errors by status, for the endpoint's own errors."""
 
-REMEMBERED_PATHS = 64  # of which is remembered what they are; clients use few
-TOO_LONG = "context_length_exceeded"  # the code of an error by which clients know a full window
+REMEMBERED_PATHS = 64  # paths whose route is remembered; clients use few
+TOO_LONG = "context_length_exceeded"  # the error code with which clients recognise a full window
 LONGEST_LOGGED = 80  # characters of a client's text in the log
 
 
@@ -31,13 +31,15 @@ REASONS = {
     502: "upstream",
     504: "upstream",
 }
-"""Reasons of failures by the status that the endpoint answers with; others lie in the request."""
+"""Reasons of failures by the status of the endpoint's answer. Other statuses mean a fault of the
+request."""
 
 
-class Refusal(Exception):
-    """A request that the endpoint refuses, or that its upstream cannot answer.
+class HttpError(Exception):
+    """An error that the endpoint answers a request with.
 
-    `reason` is the word for it in the log and the figures; by default it follows from the status.
+    It refuses the request, or the upstream cannot answer. `reason` is the word for it in the log
+    and in the figures; by default it follows from the status.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class Refusal(Exception):
 
 
 def printable(text: str) -> str:
-    """Return a client's text as it may stand in one line of the log; `-` for none."""
+    """Return a client's text for one line of the log; `-` if it is empty."""
     short = text if len(text) <= LONGEST_LOGGED else f"{text[:LONGEST_LOGGED]}…"
     return "".join(letter if letter.isprintable() else "?" for letter in short) or "-"
 
@@ -61,14 +63,14 @@ class Protocol:
     """One protocol."""
 
     name: Literal["chat", "responses", "messages"]
-    field: str  # of the body, with the history
-    instruction_fields: tuple[str, ...]  # with text that stands before the history
-    schema_fields: tuple[str, ...]  # with schemas, which take tokens, too
+    field: str  # the field of the body with the history
+    instruction_fields: tuple[str, ...]  # the fields with text before the history
+    schema_fields: tuple[str, ...]  # the fields with schemas, which take tokens, too
     opening_events: re.Pattern[bytes]
-    """In a stream's first events, which say nothing yet: an error may come behind them."""
+    """What the first events of a stream have, which say nothing yet. An error may follow them."""
 
-    closing_events: re.Pattern[bytes]  # in the events behind which a stream holds nothing more
-    keep_alive: bytes = b": waiting\n\n"  # what a stream may hold while its client waits
+    closing_events: re.Pattern[bytes]  # what the last event of a stream has
+    keep_alive: bytes = b": waiting\n\n"  # bytes for a stream whose client waits
 
     def history(self, body: Mapping[str, Any]) -> list[Any]:
         """Return the history of a request; nothing if it is malformed."""
@@ -78,7 +80,7 @@ class Protocol:
         return history if isinstance(history, list) else []
 
 
-# In JSON a line ends a text nowhere, and quotes in a text are escaped: these match events alone.
+# In JSON, line breaks and quotes in a text are escaped, so these match only events.
 CHAT = Protocol(
     name="chat",
     field="messages",
@@ -108,7 +110,7 @@ MESSAGES = Protocol(
 )
 
 _RESPONSE_PATH = re.compile(r"/responses/([^/]+)\Z")
-"""The end of the path of one response."""
+"""The last part of the path of one response."""
 
 PROTOCOLS = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 COMPACT = "responses/compact"
@@ -116,7 +118,7 @@ COMPACT = "responses/compact"
 _HISTORY_PATH = re.compile(
     r"/(chat/completions|responses(?:/compact|/input_tokens)?|messages(?:/count_tokens)?)\Z"
 )
-"""Ends of the paths whose requests hold a history, wherever a provider has put them."""
+"""Last parts of the paths whose requests have a history; the first parts differ by provider."""
 
 _UNVERSIONED_PATH = re.compile(
     r"/(?:chat/completions|responses|messages|models|embeddings|completions)(?:/|$)"
@@ -124,20 +126,20 @@ _UNVERSIONED_PATH = re.compile(
 """Paths of a client that leaves `/v1` out."""
 
 HISTORY_FIELDS = (b'"messages"', b'"contents"', b'"prompt"')
-"""Fields of bodies with a history, at whatever path."""
+"""Fields of bodies that have a history, at any path."""
 
 PATH_WITHOUT_HISTORY = re.compile(r"/(?:images|audio|videos|moderations|embeddings)(?:/|$)")
-"""Paths of requests that have no history, whatever their fields are called."""
+"""Paths of requests that have no history, whatever the names of their fields."""
 
 _VERSIONED_BASE = re.compile(r"/(?:v\d\w*+|openai|openapi|inference|compat\w*+)$")
-"""The end of an upstream's path behind which OpenAI's paths follow without `/v1`."""
+"""The end of an upstream's path that OpenAI's paths follow without `/v1`."""
 
 _AZURE_DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path with a history: the end of it, its protocol, and the model that it names."""
+    """A path whose requests have a history: its last part, its protocol, and the model in it."""
 
     name: str
     protocol: Protocol
@@ -151,7 +153,7 @@ class Route:
 
 @lru_cache(REMEMBERED_PATHS)
 def route_of(path: str) -> Route | None:
-    """Return what is asked for at a path; None for a path without a history.
+    """Return the route of a path; None for a path without a history.
 
     Example:
         >>> route_of("/openai/deployments/gpt/chat/completions").model
@@ -220,7 +222,7 @@ def error_body(path: str, status: int, message: str, code: str | None = None) ->
 
 
 def error_event(protocol: Protocol, body: bytes) -> bytes:
-    """Write an error's body, or a text that is none, as the event with which a stream ends."""
+    """Write an error's body, or another text, as the last event of a stream."""
     error = _error_in(body)
     if protocol is CHAT:
         return f"data: {json.dumps({'error': error})}\n\ndata: [DONE]\n\n".encode()
@@ -232,7 +234,7 @@ def error_event(protocol: Protocol, body: bytes) -> bytes:
 
 
 def _error_in(body: bytes) -> dict[str, Any]:
-    """Return the error of an error's body, or one with a text as its message."""
+    """Return the error in a body, or one whose message is the body."""
     try:
         error = json.loads(body)
     except ValueError:

@@ -1,7 +1,7 @@
 """Recall archived originals in compacted requests.
 
-What is shown is chosen once for a question and a record, so that each request of a turn has the
-same bytes, and the provider's cache stays valid.
+The originals are chosen once for a question and a record. So each request of a turn has the same
+bytes, and the provider's cache stays valid.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus.serve")
 
-REMEMBERED_TURNS = 256  # whose recalled originals are remembered
+REMEMBERED_TURNS = 256  # turns whose recalled originals are remembered
 
 
 class RecallForRequests:
-    """Show models originals that the user's newest messages need.
+    """Shows models the originals that the user's newest messages need.
 
     Args:
-        most_tokens: that they may take in a request.
+        most_tokens: the most tokens of originals in a request.
     """
 
     def __init__(self, most_tokens: int) -> None:
@@ -42,7 +42,7 @@ class RecallForRequests:
         self,
         view: Sequence[Any],
         scope: Scope,
-        head: str,
+        head_id: str,
         *,
         history: Sequence[Any],
         meter: TokenMeter,
@@ -53,12 +53,12 @@ class RecallForRequests:
 
         Args:
             view: the messages to send.
-            scope: the thread from which is recalled.
-            head: id of the record in force.
+            scope: the thread to recall from.
+            head: the id of the record in force.
             history: the whole history.
             meter: counts tokens.
-            free_tokens: of the window, that the view leaves; None if unknown.
-            search: does what `search_originals` does, after its first two arguments.
+            free_tokens: tokens of the window that the view leaves; None if unknown.
+            search: does what `search_originals` does; takes its arguments but the first two.
         """
         newest = _newest_user_messages(history)
         if not newest:
@@ -66,14 +66,14 @@ class RecallForRequests:
         entries = read_messages(newest)
         words = "\n".join(entry.own for entry in entries)
         ids = frozenset(entry.id for entry in entries)
-        key = self._key(scope, head, words, ids)
+        key = self._key(scope, head_id, words, ids)
         most_tokens = self._most_tokens
         if free_tokens is not None:
             most_tokens = min(most_tokens, free_tokens)
         text = self._chosen.get(key)
         if text is None and most_tokens >= LEAST_RECALL:
             try:
-                text = search(scope, head, words, ids, most_tokens)
+                text = search(scope, head_id, words, ids, most_tokens)
                 self._chosen.put(key, text)
             except ArchiveError as error:
                 logger.warning("nothing could be recalled for a request: %s", error)
@@ -87,10 +87,10 @@ class RecallForRequests:
         was_added = len(with_originals) > len(view)
         return with_originals, tokens if was_added else 0
 
-    def _key(self, scope: Scope, head: str, words: str, ids: Set[str]) -> tuple[Scope, str, str]:
-        """Return by what a choice is remembered: the record in force and the question."""
+    def _key(self, scope: Scope, head_id: str, words: str, ids: Set[str]) -> tuple[Scope, str, str]:
+        """Return the key of a choice: the record in force and the question."""
         question = "\n".join([*sorted(ids), words]).encode("utf-8", "replace")
-        return scope, head, hashlib.sha256(question).hexdigest()
+        return scope, head_id, hashlib.sha256(question).hexdigest()
 
 
 def _newest_user_messages(history: Sequence[Any]) -> Sequence[Any]:
@@ -99,7 +99,7 @@ def _newest_user_messages(history: Sequence[Any]) -> Sequence[Any]:
     if last is None:
         return []
     first = last
-    while first and is_by_user(history[first - 1]):  # clients add messages of their own
+    while first and is_by_user(history[first - 1]):  # clients add their own messages
         first -= 1
     return history[first : last + 1]
 
@@ -108,7 +108,7 @@ def search_originals(
     archive: Archive,
     meter: TokenMeter,
     scope: Scope,
-    head: str,
+    head_id: str,
     words: str,
     word_ids: Set[str],
     most_tokens: int,
@@ -123,7 +123,7 @@ def search_originals(
     flow = unasked_flow(
         archive,
         scope,
-        archive.chain_at(scope, head),
+        archive.chain_at(scope, head_id),
         query=words,
         own=word_ids,
         tokens=most_tokens,

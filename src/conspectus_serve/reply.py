@@ -1,24 +1,24 @@
-"""What the client is sent: the endpoint's own bytes, or an answer of the upstream."""
+"""The answer to the client: the endpoint's own bytes, or an answer of the upstream."""
 
 from __future__ import annotations
 
 from starlette.types import Send
 
 from conspectus_serve.headers import RawHeaders, to_client
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.upstream_answer import UpstreamAnswer
 
 EVENT_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 
 
 class Reply:
-    """What the client is sent.
+    """The answer to a client.
 
     Attributes:
-        has_begun: status and headers were sent.
-        is_kept_alive: it is a stream that began with a keep-alive.
-        status: that was sent; 0 before.
-        failure: why the request has failed, in a word; empty if it has not.
+        has_begun: whether status and headers were sent.
+        is_kept_alive: whether it is a stream that began with a keep-alive.
+        status: the status that was sent; 0 before.
+        failure: why the request has failed, in one word; empty if it has not.
     """
 
     def __init__(self, send: Send) -> None:
@@ -31,10 +31,10 @@ class Reply:
     async def send(
         self, status: int, headers: RawHeaders, piece: bytes, *, is_last: bool = False
     ) -> None:
-        """Send a piece of the body; before the first one status and headers."""
+        """Send a piece of the body; before the first piece, send status and headers."""
         if not self.has_begun:
-            if not 200 <= status < 600:  # which no server can send
-                raise Refusal(502, f"the upstream has answered with status {status}; try again")
+            if not 200 <= status < 600:  # no server can send this status
+                raise HttpError(502, f"the upstream has answered with status {status}; try again")
             self.has_begun = True
             self.status = status
             start = {"type": "http.response.start", "status": status, "headers": headers}
@@ -43,7 +43,7 @@ class Reply:
         await self._send(body)
 
     async def relay(self, answer: UpstreamAnswer, extra_headers: RawHeaders) -> None:
-        """Pass an answer on as it comes, and its end at once."""
+        """Pass an answer on while it arrives, and its end at once."""
         headers = to_client(answer.headers) + extra_headers
         end: list[bytes] = []
         try:

@@ -1,4 +1,4 @@
-"""What the steps of all exchanges share: the archive, and what is known of models and threads."""
+"""What all exchanges share: the archive, and what is known of models and threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.held import HeldHistories
 from conspectus_serve.models import Models
 from conspectus_serve.originals import OriginalMessages
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import ThreadIndex
 from conspectus_serve.work import UNREADABLE, Work
@@ -24,17 +24,17 @@ logger = logging.getLogger("conspectus.serve")
 
 
 class MessageNotUnderstood(Exception):
-    """A message of a request cannot be read; the text says why."""
+    """A message of a request cannot be read. The text says why."""
 
     def check_may_go_on(self, read: ReadRequest) -> None:
-        """Refuse the request if it cannot be sent on as it came."""
+        """Raise `HttpError` if the request cannot be sent on unchanged."""
         if read.is_rewritten or read.asks_for_compaction:
-            raise Refusal(400, f"a message is not understood: {self}") from None
+            raise HttpError(400, f"a message is not understood: {self}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What requests are read, fitted and kept with."""
+    """What is needed to read, fit and store requests."""
 
     archive: Archive
     settings: ServeSettings
@@ -44,7 +44,7 @@ class Resources:
     threads: ThreadIndex
     originals: OriginalMessages
     held: HeldHistories
-    holds_histories: bool  # what is held is kept as it was sent, which nobody wants who redacts
+    holds_histories: bool  # histories are stored with their secrets, so not with a redactor
 
     @classmethod
     def of(
@@ -54,7 +54,7 @@ class Resources:
         config: SummarizationConfig,
         work: Work | None = None,
     ) -> Resources:
-        """Make what an endpoint needs; without `work` it computes in this process.
+        """Make the resources of an endpoint; without `work`, it computes in this process.
 
         Raises:
             ConfigError: a function of the configuration cannot be loaded.
@@ -80,24 +80,24 @@ class Resources:
 
     @contextmanager
     def explaining_errors(self) -> Iterator[None]:
-        """Turn errors of the engine into a `Refusal`, or into `MessageNotUnderstood`."""
+        """Turn errors of the engine into an `HttpError`, or into `MessageNotUnderstood`."""
         try:
             yield
         except ArchiveError as error:
             self.health.note_failure()
             reason = f"the archive is not there just now: {error}"
-            raise Refusal(503, reason, reason="archive") from None
+            raise HttpError(503, reason, reason="archive") from None
         except RecursionError:
-            raise Refusal(400, "the request is nested too deeply; send less of it") from None
+            raise HttpError(400, "the request is nested too deeply; send less of it") from None
         except UNREADABLE as error:
             raise MessageNotUnderstood(str(error)) from None
 
     @contextmanager
     def logging_failure(self, what_failed: str) -> Iterator[None]:
-        """Log a failure to keep something: the request goes on, and its answer stands."""
+        """Log a failure to store something. It does not change the answer."""
         try:
             yield
-        except (ConspectusError, Refusal) as error:  # the latter of a worker process that ended
+        except (ConspectusError, HttpError) as error:  # `HttpError` if a worker process has ended
             if isinstance(error, ArchiveError):
                 self.health.note_failure()
             logger.warning("%s: %s", what_failed, error)

@@ -1,4 +1,4 @@
-"""What is sent of a view: the client's messages, the notes, and what the client has dropped."""
+"""The messages that are sent for a view: the client's, the notes, and dropped ones."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any
 
+from conspectus_serve.alignment import DroppedMessages
 from conspectus_serve.exchange import Conversation
-from conspectus_serve.joining import Dropped
 from conspectus_serve.work import CompactedView
 
 
 @dataclass(frozen=True, slots=True)
 class ViewToSend:
-    messages: list[Any] | None  # None if they are those of the client
-    messages_as_read: list[Any]  # the same in the form that the engine reads
+    messages: list[Any] | None  # None if they are the client's own
+    messages_as_read: list[Any]  # the same messages in the form that the engine reads
     tokens: int
 
 
 def view_to_send(
-    conversation: Conversation, dropped: Dropped, compacted: CompactedView
+    conversation: Conversation, dropped: DroppedMessages, compacted: CompactedView
 ) -> ViewToSend:
-    """Return what is sent of a view.
+    """Return the messages that are sent for a view.
 
-    Of what the client has dropped it is no more than the client sends itself: who sends little is
-    to pay for little. Before anything is covered, it is nothing.
+    Dropped messages are sent again only if the request does not become larger than the client's, so
+    that a client that sends little pays for little. Before the first compaction, none are sent.
     """
     entries = compacted.view
     tokens = compacted.result.tokens_after
     dropped_indexes = range(dropped.start, dropped.start + len(dropped.messages))
     sent_again = [index for index in entries if _is_index_in(index, dropped_indexes)]
     tokens_again = sum(dropped.fingerprints[index - dropped.start].tokens for index in sent_again)
-    is_affordable = bool(compacted.head) and tokens_again <= conversation.measured.tokens
+    is_affordable = bool(compacted.head_id) and tokens_again <= conversation.measured.tokens
     if sent_again and not is_affordable:
         entries = [entry for entry in entries if not _is_index_in(entry, dropped_indexes)]
         tokens -= tokens_again
@@ -52,8 +52,8 @@ def _is_index_in(entry: Any, indexes: range) -> bool:
     return isinstance(entry, int) and entry in indexes
 
 
-def not_covered(dropped: Dropped, compacted: CompactedView) -> Dropped:
-    """Return what the client has dropped and no record covers: it is in view."""
+def dropped_and_uncovered(dropped: DroppedMessages, compacted: CompactedView) -> DroppedMessages:
+    """Return the dropped messages that no record covers; they are in view."""
     in_view = {entry for entry in compacted.view if isinstance(entry, int)}
     positions = [at for at in range(len(dropped.messages)) if dropped.start + at in in_view]
     return replace(

@@ -28,18 +28,18 @@ from conspectus.messages.alternation import AlternateRoles
 from conspectus.model.windows import input_limit_named
 
 SECTION = "serve"
-LARGEST_BODY = 64_000_000  # bytes of a request by default, twice what Anthropic takes
+LARGEST_BODY = 64_000_000  # most bytes of a request by default; twice Anthropic's limit
 
 DEFAULT_SUMMARIZATION = {
     "enabled": True,
     "trigger": {"type": "fraction", "value": 0.85},
     "keep": {"type": "fraction", "value": 0.35},
 }
-"""Summarization settings where the file names no trigger: compactions are few, as each makes the
+"""Summarization settings if the file has no trigger. Compactions are few, because each makes the
 provider's cache of the history invalid."""
 
 UPSTREAM_DESCRIPTION = "the provider, such as https://api.openai.com; also as --upstream"
-SHORTEST_TOKEN = 16  # characters: a shorter one can be guessed
+SHORTEST_TOKEN = 16  # characters; a shorter token can be guessed
 
 CONTAINER_HOSTS = ("host.docker.internal", "host.containers.internal", "gateway.docker.internal")
 """Names by which Docker and Podman call the machine that they run on."""
@@ -55,11 +55,11 @@ FORMS = {
     "tenants": (r"one|key|(?:header|claim):\s*\S+", "one, key, header:NAME or claim:NAME"),
     "proxy": (r"https?://[^/:]\S*", "a proxy's address such as http://127.0.0.1:3128"),
 }
-"""Forms of texts, and what to write instead of others."""
+"""Forms of texts, and what to write if a text has another form."""
 
 
 class ServeSettings(BaseModel):
-    """Settings of the endpoint; the keys of the `serve:` section, which `docs/serve.md` explains.
+    """Settings of the endpoint, the keys of the section `serve:`. `docs/serve.md` explains them.
 
     Example:
         >>> ServeSettings(upstream="http://127.0.0.1:8000/v1/").upstream
@@ -99,7 +99,7 @@ class ServeSettings(BaseModel):
 
     @field_validator("alternate_roles", "recall", mode="before")
     @classmethod
-    def _on_and_off(cls, value: object) -> object:  # YAML reads them as true and false
+    def _on_and_off(cls, value: object) -> object:  # YAML reads `on` and `off` as true and false
         return {"False": "off", "True": "on"}.get(str(value), value)
 
     @model_validator(mode="after")
@@ -125,7 +125,7 @@ class ServeSettings(BaseModel):
 
     @property
     def own_hosts(self) -> frozenset[str]:
-        """The names of this machine beside those of loopback, in small letters."""
+        """The names of this machine other than those of loopback, in small letters."""
         names = (*self.hosts, *(CONTAINER_HOSTS if self.containers else ()))
         return frozenset(map(str.lower, names))
 
@@ -136,11 +136,11 @@ class ServeSettings(BaseModel):
 
     @property
     def port(self) -> int:
-        """The port to listen on; 0 for any that is free."""
+        """The port to listen on; 0 for any free port."""
         return int(self.listen.rpartition(":")[2])
 
     def window_of(self, model: str) -> int | None:
-        """Return the input limit that is set for a model, in tokens.
+        """Return the input limit in the settings for a model, in tokens.
 
         Example:
             >>> settings = ServeSettings(upstream="http://h", windows={"gpt-5*": 272_000})
@@ -169,10 +169,11 @@ def load_settings(
     Args:
         path: a YAML file with sections `serve:` and `summarization:`; None for neither. Without a
             trigger in the second, requests are compacted at 85 % of their window.
-        given: settings that count before those of the file; None values are left out.
+        given: settings that replace those of the file; None values are ignored.
 
     Raises:
-        ConfigError: the file cannot be read, or a setting is invalid; each with its line.
+        ConfigError: the file cannot be read, or a setting is invalid. The error has the line of
+            each.
 
     Example:
         >>> settings, config = load_settings(given={"upstream": "http://127.0.0.1:8000"})

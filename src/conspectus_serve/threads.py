@@ -1,9 +1,9 @@
 """Find the thread of a history that its client does not name.
 
 A history that continues no known thread begins a new one. If it has left a known thread, the
-compactions that still fit are copied into the new one, so that nothing is summarised twice. Where a
-client names its session, and sends a history of its own making there, such as one that it has
-compacted itself, the new thread is a session inside the known one.
+compactions that still fit are copied into the new one, so that nothing is summarised twice. If a
+client names its session, and sends another history there, for example one that it has compacted
+itself, the new thread is a session inside the known one.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ logger = logging.getLogger("conspectus.serve")
 
 _SESSION_IN_THREAD = re.compile(r"(t-[0-9a-f]{16})/(t-[0-9a-f]{16})")
 
-NEAREST_KEYS = 3  # answers that nearly always suffice, looked up before all others
-REMEMBERED_ANSWERS = 4_096  # whose threads are known without the archive
-MOST_UNWRITTEN = 16_384  # newest rows that wait for an archive that takes none
-MOST_THREADS_OF_ANSWER = 4  # newest threads that an answer is known to be of
+NEAREST_KEYS = 3  # answers that are looked up first, and nearly always suffice
+REMEMBERED_ANSWERS = 4_096  # answers whose threads are known without the archive
+MOST_UNWRITTEN = 16_384  # newest rows that wait for an archive that cannot be written
+MOST_THREADS_OF_ANSWER = 4  # newest threads that are stored for an answer
 
 
 WEAK_HINT = "~"
-"""Before a hint that may stand for many conversations, such as a cache key that is no random id."""
+"""Begins a hint that several conversations may share, such as a cache key that is no random id."""
 
 SESSION_HEADERS = (
     "x-claude-code-session-id",
@@ -48,8 +48,8 @@ SESSION_HEADERS = (
     "x-parent-session-id",
     "x-session-id",
 )
-"""Headers in which clients name their session: Claude Code, Codex, opencode (before a subagent's
-own the session that has begun it), others."""
+"""Headers in which clients name their session: Claude Code, Codex, opencode (the session that
+started a subagent comes before the subagent's own), others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +57,26 @@ class ThreadMatch:
     """The thread of a history."""
 
     thread: str
-    head: str = ""  # id of the record in force, as far as is known; empty for none
-    tail: Sequence[str] = ()  # names of what had been said there at its last request
+    head_id: str = ""  # id of the record in force; empty if none is known
+    tail: Sequence[str] = ()  # names of its newest talk at its last request
     left_thread: str = ""  # the compacted thread that the history has left
-    continues: bool = False  # the history holds what had been said in the thread last
+    continues: bool = False  # the history has the end of the thread
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
     """Threads that a history may continue, the likeliest first."""
 
-    groups: list[tuple[str, ...]] = field(default_factory=list)  # the threads of each answer
+    groups: list[tuple[str, ...]] = field(default_factory=list)  # by the answer that they share
     progress: dict[str, ThreadProgress] = field(default_factory=dict)  # by thread
-    hinted_thread: str = ""  # the thread in which the client's session was last seen
+    hinted_thread: str = ""  # the last thread of the client's session
 
 
 class ThreadIndex:
-    """Know how far each thread has come, and find threads by it.
+    """Knows the progress of each thread, and finds threads by it.
 
-    Progress is noted in memory first: a writer may hold the archive for a while, and no answer
-    waits for that. `write` writes it.
+    Progress is stored in memory first, so that no answer waits for another writer of the archive.
+    `write` writes it.
     """
 
     def __init__(self, archive: Archive, health: ArchiveHealth) -> None:
@@ -94,9 +94,9 @@ class ThreadIndex:
         the same moment, one leaves it with its next request.
 
         Args:
-            tenant: whose threads are looked through.
-            history: continues a thread, or begins one.
-            hint: the client's name of its session, as `hint_of` gives it; empty for none.
+            tenant: the tenant of the threads.
+            history: the history whose thread is to be found.
+            hint: the client's name of its session, from `hint_of`; empty if there is none.
 
         Raises:
             ArchiveError: the archive cannot be read.
@@ -110,12 +110,12 @@ class ThreadIndex:
             for group in candidates.groups:
                 threads = _threads_of(history, hint, group, candidates.progress)
                 if len(threads) > 1:
-                    # Conversations that differ in what the history does not hold: the notes of one
-                    # are not for the other.
+                    # The conversations differ in a part that the history does not have. The notes
+                    # of one do not belong to the other.
                     return _new_thread(tenant, history, hint, candidates, leaves_nothing=True)
                 for thread in threads:
                     progress = candidates.progress[thread]
-                    return ThreadMatch(thread, progress.head, progress.tail, continues=True)
+                    return ThreadMatch(thread, progress.head_id, progress.tail, continues=True)
         return _new_thread(tenant, history, hint, candidates)
 
     def find_named(self, tenant: str, thread: str, history: FingerprintedHistory) -> ThreadMatch:
@@ -124,31 +124,31 @@ class ThreadIndex:
         Raises:
             ArchiveError: the archive cannot be read.
         """
-        head = self._archive.head(scope_of(tenant, thread)) or ""
-        if not head:  # nothing was ever compacted, so nothing can have been dropped that is missed
+        head_id = self._archive.head_id(scope_of(tenant, thread)) or ""
+        if not head_id:  # nothing was compacted, so no dropped message is missing
             return ThreadMatch(thread)
         row = self._rows(tenant, {_thread_key(thread)}).get(_thread_key(thread))
         if row is None:
-            return ThreadMatch(thread, head)
+            return ThreadMatch(thread, head_id)
         progress = ThreadProgress.of_row(row)
         continues = continues_thread(history, progress, "") or holds_end_of_thread(
             history, progress, "", least_shared=1
         )
-        return ThreadMatch(thread, head, progress.tail, continues=continues)
+        return ThreadMatch(thread, head_id, progress.tail, continues=continues)
 
     def note_named(
-        self, tenant: str, thread: str, history: FingerprintedHistory, head: str
+        self, tenant: str, thread: str, history: FingerprintedHistory, head_id: str
     ) -> None:
-        """Note how far a thread has come that its client names; no history finds it by itself."""
-        progress = ThreadProgress.of(history, head, hint="")
+        """Store the progress of a thread that its client names, and that is found by name alone."""
+        progress = ThreadProgress.of(history, head_id, hint="")
         self._note_rows(tenant, {_thread_key(thread): progress.row()})
 
     def note(
-        self, tenant: str, thread: str, history: FingerprintedHistory, head: str, hint: str = ""
+        self, tenant: str, thread: str, history: FingerprintedHistory, head_id: str, hint: str = ""
     ) -> None:
-        """Note how far a thread has come, and by which answers it is found."""
+        """Store the progress of a thread, and the answers by which it is found."""
         newest_key, *older_keys = _answer_keys(history)[:NEAREST_KEYS]
-        # Some clients put other words behind the last answer at each request.
+        # Some clients put other words after the last answer at each request.
         new_keys = [key for key in older_keys if self._threads_of_key.get((tenant, key)) is None]
         rows: dict[str, dict[str, Any]] = {}
         for key in (newest_key, *new_keys):
@@ -156,21 +156,21 @@ class ThreadIndex:
             threads = tuple(dict.fromkeys((thread, *known_threads)))[:MOST_THREADS_OF_ANSWER]
             self._threads_of_key.put((tenant, key), threads)
             rows[key] = {"thread": thread, "others": list(threads[1:])}
-        # A request without an answer may be one beside the conversation, such as for its title.
+        # A request without an answer may be outside of the conversation, for example for its title.
         if hint and any(fingerprint.by_model for fingerprint in history.fingerprints):
             rows[_hint_key(hint)] = {"thread": thread}
-        rows[_thread_key(thread)] = ThreadProgress.of(history, head, hint).row()
+        rows[_thread_key(thread)] = ThreadProgress.of(history, head_id, hint).row()
         self._note_rows(tenant, rows)
 
     def _note_rows(self, tenant: str, rows: Mapping[str, dict[str, Any]]) -> None:
-        """Note rows until they are written, the newest last."""
+        """Keep rows until they are written, the newest last."""
         with self._lock:
             for key, row in rows.items():
                 self._unwritten.pop((tenant, key), None)
                 self._unwritten[tenant, key] = row
 
     def write(self) -> None:
-        """Write what was noted; a failure is logged, and the next call tries again."""
+        """Write the stored rows; a failure is logged, and the next call tries again."""
         with self._one_writer:
             rows_by_tenant: dict[str, dict[str, Any]] = {}
             with self._lock:
@@ -190,7 +190,7 @@ class ThreadIndex:
                     del self._unwritten[tenant_and_key]
 
     def _forget_unwritten(self, tenant: str, rows: Mapping[str, Any]) -> None:
-        """Forget rows that were written, but for those that were noted again since."""
+        """Forget rows that were written, except those that have changed since."""
         with self._lock:
             for key, row in rows.items():
                 if self._unwritten.get((tenant, key)) is row:
@@ -199,7 +199,7 @@ class ThreadIndex:
     def _candidates(
         self, tenant: str, keys: tuple[str, ...], remembered: list[tuple[str, ...]]
     ) -> _Candidates:
-        """Look keys up; where they have no threads, take those that are remembered."""
+        """Look up keys; if they have no threads, use the remembered ones."""
         remembered_keys = [_thread_key(thread) for group in remembered for thread in group]
         rows = self._rows(tenant, {*keys, *remembered_keys})
         groups_by_key = {key: _threads_in(rows[key]) for key in keys if key in rows}
@@ -211,12 +211,12 @@ class ThreadIndex:
             row = rows.get(_thread_key(thread))
             if row is not None:  # else the thread was forgotten
                 progress[thread] = ThreadProgress.of_row(row)
-        last_key = keys[-1] if keys else ""  # that of the hint, if there is one
+        last_key = keys[-1] if keys else ""  # the key of the hint, if there is one
         hinted = groups_by_key.get(last_key, ()) if last_key.startswith(_HINT) else ()
         return _Candidates(groups, progress, hinted[0] if hinted else "")
 
     def _rows(self, tenant: str, keys: set[str]) -> dict[str, dict[str, Any]]:
-        """Return what was noted under keys, written or not; nothing under a key without a row."""
+        """Return the rows of keys, written or not; keys without a row are left out."""
         unwritten = {}
         with self._lock:
             for key in keys:
@@ -261,7 +261,7 @@ def _threads_of(
 ) -> list[str]:
     """Return the thread of a history among those of one answer.
 
-    Several are returned if the history holds the end of all of them, and they began in other ways.
+    Several are returned if the history has the end of all of them, and their beginnings differ.
     """
     remembered = [thread for thread in group if thread in progress]  # the others were forgotten
     for thread in remembered:
@@ -282,15 +282,15 @@ def _new_thread(
     *,
     leaves_nothing: bool = False,
 ) -> ThreadMatch:
-    """Name a new thread; where the client's session has a thread, a session inside that one.
+    """Name a new thread. If the client's session has a thread, name a session inside that one.
 
-    The name follows from what is said, so that a request that is sent again has it, too.
+    The name is made from the messages, so that a repeated request gets the same name.
     """
     left_thread = ""
     left_tail: list[str] = []
     for thread, progress in candidates.progress.items():
         left_tail = left_tail or progress.tail
-        if progress.head and not leaves_nothing:
+        if progress.head_id and not leaves_nothing:
             left_thread = left_thread or thread
     origin = json.dumps([tenant, history.answered_names, left_tail])
     name = f"t-{hashlib.sha256(origin.encode()).hexdigest()[:16]}"
@@ -308,9 +308,9 @@ def scope_of(tenant: str, thread: str) -> Scope:
 
 
 def hint_of(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
-    """Return the client's name of its session, hashed; empty for none.
+    """Return a hash of the client's name of its session; empty if there is none.
 
-    A `prompt_cache_key` that is no random id may stand for many conversations; its hint begins with
+    Several conversations may share a `prompt_cache_key` that is no random id. Its hint begins with
     `WEAK_HINT`.
     """
     cache_key: Any = body.get("prompt_cache_key")

@@ -18,18 +18,18 @@ from conspectus_serve.headers import RawHeaders
 from conspectus_serve.protocols import REMEMBERED_PATHS, Protocol, target_of
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream_answer import UpstreamAnswer
-from conspectus_serve.upstream_failures import refusal_for
+from conspectus_serve.upstream_failures import http_error_for
 
-UNUSED_SECONDS = 4.0  # that an unused connection is kept: less than by servers, which close it
-CONNECTING_SECONDS = 15.0  # that the upstream has to accept a connection
+UNUSED_SECONDS = 4.0  # an unused connection is kept, less than servers keep theirs
+CONNECTING_SECONDS = 15.0  # the upstream has this time to accept a connection
 LONGEST_HEADER = 65_536  # bytes of a header of an answer
 
 HEADERS_OF_AIOHTTP = ("accept", "accept-encoding", "content-type", "user-agent")
-"""Headers that aiohttp would add where a client sends none."""
+"""Headers that aiohttp would add if a client sends none."""
 
 
 class Upstream:
-    """Send requests on to the upstream that the settings name.
+    """Sends requests to the upstream in the settings.
 
     Raises:
         ConfigError: the certificates cannot be read.
@@ -72,7 +72,7 @@ class Upstream:
         protocol: Protocol | None = None,
         is_streamed: bool = False,
     ) -> UpstreamAnswer:
-        """Send a request to the upstream's place of a client's path. Raises Refusal."""
+        """Send a request to the upstream's path for a client's path. Raises HttpError."""
         texts = ((name.decode(), value.decode("utf-8", "replace")) for name, value in headers)
         try:
             response = await self._session.request(
@@ -85,7 +85,7 @@ class Upstream:
             )
             return UpstreamAnswer(response, protocol, is_streamed)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise refusal_for(error) from None
+            raise http_error_for(error) from None
 
     def _make_url(self, path: str, query: str) -> URL:
         target = target_of(self._address, path) + (f"?{query}" if query else "")

@@ -1,4 +1,4 @@
-"""Read the answers of the upstream as they come."""
+"""Read the answers of the upstream while they arrive."""
 
 from __future__ import annotations
 
@@ -13,36 +13,40 @@ import aiohttp
 
 from conspectus_serve.codings import CODINGS, CodingError, Decoder, GrowthError, codings_in
 from conspectus_serve.headers import RawHeaders
-from conspectus_serve.protocols import CHAT, MESSAGES, Protocol, Refusal
-from conspectus_serve.upstream_failures import refusal_for
+from conspectus_serve.protocols import CHAT, MESSAGES, HttpError, Protocol
+from conspectus_serve.upstream_failures import http_error_for
 
 REFUSING_STATUSES = frozenset((400, 413, 422, 429, *range(500, 600)))
 """Statuses with which upstreams refuse a request that is too long."""
 
-LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger one is not a provider's error
-LARGEST_OPENING = 64_000  # bytes of an answer of 200 in which an error is looked for
-OPENING_SECONDS = 2.0  # for which these are held back
-DRAINING_SECONDS = 0.2  # to end an answer after its last event, so that its connection is kept
+LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger body is no provider's error
+LARGEST_OPENING = 64_000  # first bytes of an answer of 200 in which an error is looked for
+OPENING_SECONDS = 2.0  # these bytes are held back for this time
+DRAINING_SECONDS = 0.2  # for an answer to end after its last event, so that the connection is kept
 
-ENDED_STATUSES = ("completed", "incomplete", None)  # of a response; in the background it has others
+ENDED_STATUSES = (
+    "completed",
+    "incomplete",
+    None,
+)  # of a response; in the background, others
 UNDER_WAY_STATUSES = ("queued", "in_progress")
 ITEM_DONE = b'"response.output_item.done"'
 
 USAGE_HEAD = 8_192  # bytes at the beginning of an answer in which usage is looked for
 USAGE_TAIL = 16_384  # and at its end
-LONGEST_CLOSING_EVENT = 64  # bytes that `Protocol.closing_events` matches, at most
+LONGEST_CLOSING_EVENT = 64  # most bytes that `Protocol.closing_events` matches
 
 _LINE_END = re.compile(rb"[\r\n]")
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _ERROR_EVENT = re.compile(rb"(?m)^(?:event: ?)?error(?::|$|\r)")
-_HAS_CONTENT = re.compile(rb'"content": ?"[^"]')  # OpenRouter's errors come beside an empty delta
+_HAS_CONTENT = re.compile(rb'"content": ?"[^"]')  # OpenRouter's errors have an empty delta
 _INPUT_TOKENS = re.compile(
     rb'"(prompt_tokens|input_tokens|cache_read_input_tokens|cache_creation_input_tokens)": ?(\d+)'
 )
 
 
 class RefusedByUpstream(Exception):
-    """A refusal of the upstream, in the form that the engine reads."""
+    """A refusal by the upstream, in the form that the engine reads."""
 
     def __init__(self, text: str, status: int | None) -> None:
         super().__init__(text)
@@ -50,7 +54,7 @@ class RefusedByUpstream(Exception):
 
 
 def error_in(text: bytes) -> RefusedByUpstream | None:
-    """Return the error in an event or in a body, if it holds one and nothing else."""
+    """Return the error in an event or in a body, if it has one and nothing else."""
     if b"error" not in text and b"response.failed" not in text:
         return None
     try:
@@ -75,21 +79,21 @@ def _data_of(events: bytes) -> list[bytes]:
     return [
         line.partition(b":")[2]
         for line in events.splitlines()
-        if line.startswith((b"data:", b"error:"))  # the latter in older servers of llama.cpp
+        if line.startswith((b"data:", b"error:"))  # `error:` in older servers of llama.cpp
     ]
 
 
 class UpstreamAnswer:
-    """An open answer of the upstream, whose body comes in pieces.
+    """An open answer of the upstream, whose body arrives in pieces.
 
-    An answer in a `protocol` is remembered as it goes by; None for another one. Methods that read
-    raise Refusal if the upstream breaks off.
+    An answer in a `protocol` is remembered while it passes; `protocol` is None for other answers.
+    Methods that read raise `HttpError` if the upstream breaks off.
 
     Attributes:
         status: of HTTP.
-        headers: as they came, but for a coding that is taken off.
-        is_closing: its end has begun: the last event of a stream, or any piece of another answer in
-            a protocol.
+        headers: as they came, without a coding that was decompressed.
+        is_closing: whether its end has begun: the last event of a stream, or any piece of another
+            answer in a protocol.
     """
 
     def __init__(
@@ -99,7 +103,7 @@ class UpstreamAnswer:
         self._protocol = protocol
         self._is_streamed = is_streamed and response.status == 200
         self._body = bytearray()
-        self._closing_event_end = -1  # place in the body; -1 before it
+        self._closing_event_end = -1  # its place in the body; -1 before it
         self.status = response.status
         self.is_closing = protocol is not None and not self._is_streamed
 
@@ -107,16 +111,16 @@ class UpstreamAnswer:
         self._decoder: Decoder | None = None
         coding_header = ",".join(response.headers.getall("content-encoding", ()))
         codings = codings_in(coding_header)
-        # What is in an unknown coding goes on as it came.
+        # A body in an unknown coding is passed on unchanged.
         if coding_header and all(coding in CODINGS for coding in codings):
             self._decoder = Decoder(codings)
             of_coding = (b"content-encoding", b"content-length")
             self.headers = [header for header in self.headers if header[0].lower() not in of_coding]
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the bytes of the body as they come.
+        """Yield the bytes of the body while they arrive.
 
-        They end with the last event of a stream: some upstreams leave it open.
+        They end with the last event of a stream, because some upstreams leave the stream open.
         """
         if self._body:
             yield bytes(self._body)
@@ -150,7 +154,7 @@ class UpstreamAnswer:
         return piece
 
     async def _read_decoded(self) -> bytes:
-        """Receive a piece, and take its codings off; none at the end."""
+        """Receive a piece, and decompress it; none at the end."""
         if self._decoder is None:
             return await self._receive()
         try:
@@ -164,10 +168,10 @@ class UpstreamAnswer:
                     return piece
         except CodingError as error:
             problem = f"the upstream's answer is not in {error}, as its header says"
-            raise Refusal(502, f"{problem}; check serve.upstream") from None
+            raise HttpError(502, f"{problem}; check serve.upstream") from None
         except GrowthError:
             problem = "the upstream's answer is too large, once it is decompressed"
-            raise Refusal(502, f"{problem}; check serve.upstream") from None
+            raise HttpError(502, f"{problem}; check serve.upstream") from None
 
     async def _receive(self) -> bytes:
         """Receive a piece as the upstream sends it; none at the end."""
@@ -176,10 +180,10 @@ class UpstreamAnswer:
             return await content.readany()
         except (aiohttp.ClientError, TimeoutError) as error:
             content.set_exception(None)  # type: ignore[arg-type]
-            piece = content.read_nowait()  # it raises before it gives what has come
+            piece = content.read_nowait()  # it raises an error before it returns what has arrived
             content.set_exception(error)
             if not piece:
-                raise refusal_for(error) from None
+                raise http_error_for(error) from None
             return piece
 
     async def whole(self) -> bytes:
@@ -187,11 +191,11 @@ class UpstreamAnswer:
         return b"".join([piece async for piece in self.pieces()])
 
     async def refusal(self) -> RefusedByUpstream | None:
-        """Return the refusal, if this is one; its body can still be sent on.
+        """Return the refusal, if this is one; its body can still be passed on.
 
-        Some upstreams begin a stream, or answer with 200, before they know that they refuse. The
-        events at the beginning of a stream that say nothing yet are held, for a short time: an
-        upstream that thinks has begun.
+        Some upstreams begin a stream, or answer with 200, before they know that they refuse. So the
+        first events of a stream, which say nothing yet, are held back for a short time; then the
+        upstream has accepted.
         """
         assert self._protocol is not None
         is_refusing = self.status in REFUSING_STATUSES
@@ -199,7 +203,7 @@ class UpstreamAnswer:
             return None
         largest = LARGEST_ERROR if is_refusing else LARGEST_OPENING
         until = asyncio.get_running_loop().time() + OPENING_SECONDS
-        looked_at = 0  # place in the body, behind the last event that said nothing
+        looked_at = 0  # place in the body, after the last event that said nothing
         while len(self._body) < largest:
             try:
                 async with asyncio.timeout_at(until if self._is_streamed else None):
@@ -224,7 +228,7 @@ class UpstreamAnswer:
         """Return the input tokens that the upstream reports; None if it reports none."""
         text = self._body[:USAGE_HEAD] + b" " + self._body[-USAGE_TAIL:]
         counts = {match[1]: int(match[2]) for match in _INPUT_TOKENS.finditer(text)}
-        if self._protocol is MESSAGES:  # it reports apart what it has in its cache
+        if self._protocol is MESSAGES:  # it reports cached tokens separately
             counts.pop(b"prompt_tokens", None)
             return sum(counts.values()) or None
         return counts.get(b"prompt_tokens") or counts.get(b"input_tokens")
@@ -234,7 +238,7 @@ class UpstreamAnswer:
         try:
             body, items = self._last_response()
             response_id = body["id"]
-            output = body.get("output") or items  # some upstreams leave it out of the last event
+            output = body.get("output") or items  # the last event may lack it
             status = body.get("status")
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None
@@ -244,7 +248,7 @@ class UpstreamAnswer:
         return None
 
     def _last_response(self) -> tuple[Any, list[Any]]:
-        """Return the response; in a stream that of its last event, with the items before it."""
+        """Return the response; in a stream, that of the last event, and the items before it."""
         if not self._is_streamed:
             return json.loads(bytes(self._body)), []
         events = [data for data in _data_of(bytes(self._body)) if data.strip() != b"[DONE]"]
@@ -252,7 +256,7 @@ class UpstreamAnswer:
         return json.loads(events[-1])["response"], items
 
     def pending_response(self) -> str:
-        """Return the id of a response that is made in the background; empty for another one.
+        """Return the id of a response that is made in the background; empty for other responses.
 
         A stream names it in its first event.
         """
@@ -266,7 +270,7 @@ class UpstreamAnswer:
         return response_id if is_under_way and isinstance(response_id, str) else ""
 
     def _first_response(self) -> Any:
-        """Return the response; in a stream that of the first whole event that has one."""
+        """Return the response; in a stream, that of the first complete event that has one."""
         if not self._is_streamed:
             return json.loads(bytes(self._body))
         whole_lines = bytes(self._body[: self._body.rindex(b"\n") + 1])

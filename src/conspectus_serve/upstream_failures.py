@@ -1,4 +1,4 @@
-"""What the client is told if the upstream cannot be reached, or breaks off."""
+"""The errors that a client gets if the upstream cannot be reached, or breaks off."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import aiohttp
 
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 
 
 class _FailureText(NamedTuple):
-    """What the client is told of an error."""
+    """The text that a client gets for an error."""
 
     status: int
     problem: str
@@ -40,11 +40,11 @@ _FAILURES: Sequence[tuple[type[Exception], _FailureText]] = (
     (aiohttp.ClientError, _FailureText(502, "the upstream has broken off", "try again")),
     (Exception, _FailureText(400, "this path cannot be sent on", "check it")),
 )
-"""What is said of errors by their types; the first that an error has counts."""
+"""Texts by types of errors; the first type that an error has counts."""
 
 
-def refusal_for(error: Exception) -> Refusal:
-    """Return what the client is told of an error."""
+def http_error_for(error: Exception) -> HttpError:
+    """Return the error that a client gets."""
     text = next(text for error_type, text in _FAILURES if isinstance(error, error_type))
     reason = type(error.__cause__ or error).__name__
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -52,11 +52,11 @@ def refusal_for(error: Exception) -> Refusal:
     remedy = text.remedy
     if "CERTIFICATE_VERIFY" in reason:
         remedy = "name the certificates of your network with serve.ca_file or SSL_CERT_FILE"
-    return Refusal(text.status, f"{text.problem} ({reason}); {remedy}")
+    return HttpError(text.status, f"{text.problem} ({reason}); {remedy}")
 
 
 def _words_of_system(error: OSError) -> str:
-    """Return what the operating system says of an error, in words that name no key."""
+    """Return the operating system's words for an error, which name no key."""
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
     return str(error) or type(error).__name__

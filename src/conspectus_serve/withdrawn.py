@@ -1,8 +1,8 @@
 """Archive what a client has cleared or dropped before a compaction is due.
 
-A client *withdraws* a message if it sends it no more, or less of it. What was seen of it is held in
-memory, which ends with the process, and a compaction may come late or never. So a message is
-archived as soon as a request shows that it is withdrawn: `recall` finds it from then on, and every
+A client *withdraws* a message if it no longer sends it, or sends less of it. The whole message is
+in memory, which ends with the process, and a compaction may come late or never. So a message is
+archived as soon as a request shows that it is withdrawn. From then on, `recall` finds it, and every
 process with the archive puts it in its place again. Once a record covers it, it is an original like
 all others.
 """
@@ -19,40 +19,43 @@ from conspectus.archive import Archive, Scope, UncoveredOriginal
 from conspectus_serve.fingerprints import Fingerprint
 from conspectus_serve.locks import ScopeLocks
 
-REMEMBERED_THREADS = 256  # whose withdrawn messages are known without the archive
+REMEMBERED_THREADS = 256  # threads whose withdrawn messages are known without the archive
 
 
 class WithdrawnMessage(NamedTuple):
-    """What is noted of a message that was withdrawn, to know it again."""
+    """What is stored of a withdrawn message, to recognise it again."""
 
-    name: str  # of its fingerprint
+    name: str  # the name of its fingerprint
     characters: int
     has_unique_ids: bool
-    is_dropped: bool  # else it was cleared: the client still sends something in its place
-    in_reach: bool = True  # else it is of a branch that the history has left
+    is_dropped: bool  # if not, it was cleared: the client sends a remainder
+    in_reach: bool = True  # if not, it is on a branch that the history has left
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """What a request shows to be withdrawn, beside what is known of its thread."""
+    """The messages that a request shows to be withdrawn, and the state of its thread."""
 
     scope: Scope
-    history: Sequence[Any]  # whole, with what was dropped
-    messages: Mapping[int, WithdrawnMessage]  # those that are withdrawn now, by their index in it
-    covered_keys: frozenset[str]  # of originals that records cover
-    names: frozenset[str]  # of all messages that the client sends
-    left_names: frozenset[str]  # of messages that the history has left, as by going back
+    history: Sequence[Any]  # whole, with dropped messages
+    messages: Mapping[int, WithdrawnMessage]  # those withdrawn now, by their index in `history`
+    covered_keys: frozenset[str]  # keys of originals that records cover
+    names: frozenset[str]  # names of all messages that the client sends
+    left_names: frozenset[str]  # names of messages that are gone, as after a rewind
     begins_anew: bool  # the history has nothing in common with the thread's last one
 
-    def updated(self, known: Mapping[str, WithdrawnMessage]) -> dict[str, WithdrawnMessage]:
-        """Return what is known of the thread, by keys, as this request shows it.
+    def updated(
+        self, known_messages: Mapping[str, WithdrawnMessage]
+    ) -> dict[str, WithdrawnMessage]:
+        """Return the known messages of the thread, by keys, updated by this request.
 
-        Of a branch that was left is a cleared message whose place is gone, and a dropped one that
-        stood behind where the history has gone back to, or before a history that begins anew.
+        These are on a branch that was left: a cleared message whose place is gone; a dropped one
+        after the point to which the history has gone back; and all before a history that begins
+        anew.
         """
         withdrawn = {message.name: message for message in self.messages.values()}
         updated = {}
-        for key, message in known.items():
+        for key, message in known_messages.items():
             if key in self.covered_keys:
                 continue
             if message.name in withdrawn:
@@ -64,18 +67,18 @@ class Withdrawal:
                 updated[key] = message._replace(in_reach=message.name in self.names)
         return updated
 
-    def new_indexes(self, known: Mapping[str, WithdrawnMessage]) -> list[int]:
-        """Return the indexes of withdrawn messages that are not known as such.
+    def new_indexes(self, known_messages: Mapping[str, WithdrawnMessage]) -> list[int]:
+        """Return the indexes of withdrawn messages that are not known yet.
 
-        A message without a name cannot be known again. It counts as new if one with a name is new.
+        A message without a name cannot be recognised. It counts as new if one with a name is new.
         """
-        known_names = {message.name for message in known.values()}
+        known_names = {message.name for message in known_messages.values()}
         new = [at for at, message in self.messages.items() if message.name not in known_names]
         return new if any(self.messages[at].name for at in new) else []
 
 
 class WithdrawnMessages:
-    """What is known of the withdrawn messages of each thread, in memory and in the archive."""
+    """The withdrawn messages of each thread, in memory and in the archive."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -85,43 +88,47 @@ class WithdrawnMessages:
     def of(self, scope: Scope, *, refresh: bool = False) -> Mapping[str, WithdrawnMessage]:
         """Return the withdrawn messages of a thread that no record covered, by their keys.
 
-        With `refresh` they are read from the archive again, as another process may have noted more.
+        With `refresh`, they are read from the archive again, because another process may have
+        stored more.
 
         Raises:
             ArchiveError: the archive cannot be read.
         """
-        known = None if refresh else self._known.get(scope)
-        if known is None:
-            known = {
+        known_messages = None if refresh else self._known.get(scope)
+        if known_messages is None:
+            known_messages = {
                 key: WithdrawnMessage._make([*original.about, original.in_reach])
                 for key, original in self._archive.uncovered(scope).items()
             }
-            self._known.put(scope, known)
-        return known
+            self._known.put(scope, known_messages)
+        return known_messages
 
     def is_news(self, withdrawal: Withdrawal) -> bool:
-        """Return whether a request shows something that is not noted yet."""
-        known = self.of(withdrawal.scope)
-        if withdrawal.new_indexes(known):
+        """Return whether a request shows a withdrawn message that is not stored yet."""
+        known_messages = self.of(withdrawal.scope)
+        if withdrawal.new_indexes(known_messages):
             return True
-        return any(known.get(key) != message for key, message in withdrawal.updated(known).items())
+        return any(
+            known_messages.get(key) != message
+            for key, message in withdrawal.updated(known_messages).items()
+        )
 
     def keep(
         self, withdrawal: Withdrawal, archive_originals: Callable[[list[int]], Iterable[str]]
     ) -> None:
-        """Archive what is withdrawn now, and note it.
+        """Archive and store the messages that are withdrawn now.
 
         Args:
-            withdrawal: what a request shows.
-            archive_originals: archives the messages of these indexes, and returns their keys.
+            withdrawal: the messages that a request shows to be withdrawn.
+            archive_originals: archives the messages at these indexes, and returns their keys.
 
         Raises:
-            ConspectusError: it cannot be archived.
+            ConspectusError: a message cannot be archived.
         """
         with self._locks.lock_of(withdrawal.scope):
-            known = self.of(withdrawal.scope, refresh=True)
-            updated = withdrawal.updated(known)
-            new = withdrawal.new_indexes(known)
+            known_messages = self.of(withdrawal.scope, refresh=True)
+            updated = withdrawal.updated(known_messages)
+            new = withdrawal.new_indexes(known_messages)
             if new:
                 for index, key in zip(new, archive_originals(new), strict=True):
                     updated[key] = withdrawal.messages[index]
@@ -136,7 +143,7 @@ class WithdrawnMessages:
 
 
 def withdrawn_message(fingerprint: Fingerprint, *, is_dropped: bool) -> WithdrawnMessage:
-    """Return what is noted of a message with this fingerprint."""
+    """Return what is stored of a message with this fingerprint."""
     return WithdrawnMessage(
         fingerprint.name, fingerprint.characters, fingerprint.has_unique_ids, is_dropped
     )

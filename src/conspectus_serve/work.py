@@ -1,7 +1,7 @@
-"""Do what computes for long: read new messages, archive, compact, search what is archived.
+"""Long computations: read new messages, archive, compact, search archived messages.
 
-It is done in this process, or in a second one, so that small requests wait for no turn at the
-interpreter. The second process has nothing that could be lost: if it ends, another one goes on.
+They run in this process or in a second one, so that small requests need not wait for the
+interpreter. The second process has no data that could be lost: if it ends, another one continues.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.messages import read_messages
 from conspectus_serve.fingerprints import Fingerprint, fingerprints_of
 from conspectus_serve.models import EngineKey, Models
-from conspectus_serve.protocols import Refusal
+from conspectus_serve.protocols import HttpError
 from conspectus_serve.recall import search_originals
 from conspectus_serve.settings import ServeSettings
 
 logger = logging.getLogger("conspectus.serve")
 
-WORKER_THREADS = 128  # for calls of archives, which may hang
-NICENESS = 10  # the second process gives way where processors are short
+WORKER_THREADS = 128  # threads for calls of archives, which may hang
+NICENESS = 10  # the second process gives way if processors are busy
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
-OPENING_SECONDS = 30.0  # that the second process has to open the archive
-ATTEMPTS = 2  # at one call, if the process ends meanwhile
+OPENING_SECONDS = 30.0  # the second process has this time to open the archive
+ATTEMPTS = 2  # for one call, if the process ends meanwhile
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 """Errors of messages that are not understood."""
@@ -54,22 +54,22 @@ UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 
 @dataclass(frozen=True, slots=True)
 class CompactedView:
-    """What came of a compaction."""
+    """The result of a compaction."""
 
     result: CompactionResult  # without its messages
-    view: list[Any]  # new messages, and the indexes of those that stand in the history
-    head: str  # id of the record in force; empty for none
+    view: list[Any]  # new messages, and indexes of messages of the history
+    head_id: str  # id of the record in force; empty for none
 
 
 class Work:
-    """Do the work in this process."""
+    """Does the work in this process."""
 
     def __init__(self, archive: Archive, models: Models) -> None:
         self._archive = archive
         self._models = models
 
     def fingerprints(self, model: str, protocol: str, messages: Sequence[Any]) -> list[Fingerprint]:
-        """Read what messages are recognised by; see `fingerprints_of`."""
+        """Read the fingerprints of messages; see `fingerprints_of`."""
         return fingerprints_of(messages, protocol, self._models.meter(model))
 
     def search(self, model: str, *args: Any) -> str:
@@ -82,7 +82,8 @@ class Work:
         """Archive messages of a history, without their secrets; return their keys.
 
         Raises:
-            ConspectusError: a secret cannot be taken out, or the archive did not confirm them.
+            ConspectusError: a secret cannot be removed, or the archive did not confirm the
+                originals.
         """
         engine = self._models.engine(*engine_key)
         entries = read_messages(history, scope)
@@ -102,19 +103,19 @@ class Work:
         is_forced: bool,
         continues: bool,
     ) -> CompactedView:
-        """Put a thread's compactions in force, and compact what does not fit.
+        """Put a thread's compactions in force, and compact a history that does not fit.
 
-        The history is taken as its client has cleared it while that fits, else whole. What does not
-        fit whole, although the rest leaves, may fit as it came.
+        The history as its client has cleared it is used if it fits; else the whole history. If that
+        cannot be made to fit, the cleared one may still.
 
         Args:
-            engine_key: names the engine.
+            engine_key: the key of the engine.
             scope: the history's thread.
-            room: what the history may take of the window; None if unknown.
-            originals: the history, whole.
-            shortened: the same as its client has cleared it.
+            room: the part of the window for the history; None if unknown.
+            originals: the history with all originals.
+            shortened: the history as its client has cleared it.
             is_forced: compact although it may fit.
-            continues: the history goes on from the thread's compactions, wherever it begins.
+            continues: the history continues the thread's compactions, wherever it begins.
         """
         engine = self._models.engine(*engine_key)
         context = HistoryContext(engine, scope, room, is_continuation=continues)
@@ -132,22 +133,22 @@ class Work:
                 break
         indexes = {id(message): index for index, message in enumerate(history)}
         view_by_index = [indexes.get(id(message), message) for message in result.messages]
-        return CompactedView(replace(result, messages=[]), view_by_index, result.head)
+        return CompactedView(replace(result, messages=[]), view_by_index, result.head_id)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Link:
-    """The way to a process, and the calls that it has not answered yet, by number."""
+class _WorkerConnection:
+    """The connection to a process, and the calls that it has not answered yet, by number."""
 
     connection: Connection
     unanswered: dict[int, Future[Any]] = field(default_factory=dict)
 
 
 class WorkerProcess(Work):
-    """Do the work in another process, which gives way where processors are short.
+    """Does the work in another process, which gives way if processors are busy.
 
-    Methods that are no coroutines are for worker threads. Raises Refusal where that process ends
-    again and again.
+    Methods that are no coroutines are for worker threads. They raise `HttpError` if that process
+    ends again and again.
     """
 
     def __init__(self, settings: ServeSettings, config: SummarizationConfig) -> None:
@@ -155,7 +156,7 @@ class WorkerProcess(Work):
         self._config = config
         self._call_numbers = count()
         self._lock = threading.Lock()
-        self._link: _Link | None = self._start()
+        self._link: _WorkerConnection | None = self._start()
 
     def fingerprints(self, *args: Any) -> Any:
         return self._call("fingerprints", *args)
@@ -174,37 +175,37 @@ class WorkerProcess(Work):
         self._process.terminate()
         self._process.join()
 
-    def _start(self) -> _Link:
-        context = get_context("spawn")  # a fork would have this one's threads and connections
+    def _start(self) -> _WorkerConnection:
+        context = get_context("spawn")  # a fork would share threads and connections
         connection, their_connection = context.Pipe()
         args = (their_connection, self._settings, self._config)
         self._process = context.Process(target=_serve_calls, args=args, daemon=True)
-        with _uninterrupted():
+        with _ignoring_interrupts():
             self._process.start()
         their_connection.close()
-        link = _Link(connection)
+        link = _WorkerConnection(connection)
         threading.Thread(target=self._receive_answers, args=(link,), daemon=True).start()
         return link
 
     def _call(self, name: str, *args: Any) -> Any:
         number = next(self._call_numbers)
-        message = pickle.dumps((number, name, args))  # if that fails, no answer is waited for
+        message = pickle.dumps((number, name, args))  # it may fail, so the call is added later
         for _ in range(ATTEMPTS):
             answer: Future[Any] = Future()
             with self._lock:
                 link = self._link or self._start()
                 self._link = link
                 link.unanswered[number] = answer
-                with suppress(OSError):  # it has ended, which the receiving thread notices
+                with suppress(OSError):  # the process has ended; the receiving thread notices that
                     link.connection.send_bytes(message)
             with suppress(EOFError):
                 return answer.result()
             logger.warning("the process that summarises has ended, and is started again")
         reason = "the process that summarises has ended; send the request again"
-        raise Refusal(503, reason, reason="summariser")
+        raise HttpError(503, reason, reason="summariser")
 
-    def _receive_answers(self, link: _Link) -> None:
-        with suppress(Exception):  # at its end, or after what is no answer
+    def _receive_answers(self, link: _WorkerConnection) -> None:
+        with suppress(Exception):  # at its end, or if the message is no answer
             while True:
                 number, error, value = link.connection.recv()
                 answer = link.unanswered.pop(number)
@@ -220,12 +221,12 @@ class WorkerProcess(Work):
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach: it would end them while they are loaded."""
+def _ignoring_interrupts() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach; it would end them while they load."""
     if sys.platform == "win32":
         yield
         return
-    resource_tracker.ensure_running()  # whose start lets interruptions through again
+    resource_tracker.ensure_running()  # its start would let interruptions through
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -236,7 +237,7 @@ def _uninterrupted() -> Iterator[None]:
 def _serve_calls(
     connection: Connection, settings: ServeSettings, config: SummarizationConfig
 ) -> None:
-    """Do what the first process asks for, until that one ends."""
+    """Answer the calls of the first process, until that one ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends this one
     if hasattr(os, "nice"):
         os.nice(NICENESS)
@@ -251,14 +252,14 @@ def _serve_calls(
     executor = ThreadPoolExecutor(WORKER_THREADS)
     loop = asyncio.new_event_loop()
     loop.set_default_executor(executor)
-    threading.Thread(target=_or_end_process, args=(loop.run_forever,), daemon=True).start()
+    threading.Thread(target=_run_or_end_process, args=(loop.run_forever,), daemon=True).start()
     send_lock = threading.Lock()
 
     def send_answer(number: int, done: Future[Any]) -> None:
         with send_lock:
             try:
                 connection.send((number, None, done.result()))
-            except BaseException as error:  # of the call, or its answer cannot be sent
+            except BaseException as error:  # an error of the call; or its answer cannot be sent
                 connection.send((number, _sendable(error), None))
 
     def receive_calls() -> None:
@@ -271,18 +272,18 @@ def _serve_calls(
                 done = executor.submit(method, *args)
             done.add_done_callback(partial(send_answer, number))
 
-    _or_end_process(receive_calls)
+    _run_or_end_process(receive_calls)
 
 
 def _is_not_logged_yet(record: logging.LogRecord) -> bool:
-    """Return whether the first process has not logged it already, as it reads all requests."""
+    """Return whether the first process, which reads all requests, has not logged it."""
     return getattr(record, "conspectus", {}).get("event") != "tokenizer_unknown"
 
 
-def _or_end_process(work: Callable[[], None]) -> None:
-    """Do some work for good; where it ends, end this process.
+def _run_or_end_process(work: Callable[[], None]) -> None:
+    """Run work that never ends; if it does, end this process.
 
-    What is under way is done again by whoever asks for it.
+    The first process repeats unfinished calls.
     """
     try:
         work()
@@ -293,7 +294,7 @@ def _or_end_process(work: Callable[[], None]) -> None:
 def _sendable(error: BaseException) -> Exception:
     """Return an error that can be sent to the first process.
 
-    One inside the endpoint is logged, without its text, which may hold a user's words.
+    An internal error is logged without its text, which may have a user's words.
     """
     for error_type in (ArchiveError, RecursionError, *UNREADABLE):
         if isinstance(error, error_type):

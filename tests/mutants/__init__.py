@@ -29,7 +29,7 @@ class Defect:
     promise: int  # number of the promise that it breaks
     name: str  # what is wrong, in plain words
     test: str  # the test that must notice, as pytest names it, below `tests`
-    changes: str = ""  # the function or the constant, such as `conspectus.core.policy.REARM`
+    changes: str = ""  # the function or the constant, such as `conspectus.core.growth.REARM`
     wrong: str = ""  # its wrong form, which may call `right`, the right one
     file: str = ""  # below `src/conspectus`; of another package, below `src`: `conspectus_lab/...`
     old: str = ""  # text that the file has exactly once

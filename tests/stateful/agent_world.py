@@ -228,7 +228,7 @@ class AgentWorld(AgentTalk):
         return self.graph.get_state(config).values.get("_conspectus") or {}
 
     def head(self, config: Any) -> Any:
-        return self.channel_of(config).get("head")
+        return self.channel_of(config).get("head_id")
 
     def scope(self, channel: Mapping[str, Any]) -> Scope:
         return Scope(self.current.name[0], channel["thread"], channel["session"])
@@ -236,11 +236,11 @@ class AgentWorld(AgentTalk):
     def reach_of(self, state: Any) -> tuple[list[Any], int, str, str]:
         """What the record in the state answers for, with its lines and its summary."""
         channel = state.values.get("_conspectus") or {}
-        if not channel.get("head"):
+        if not channel.get("head_id"):
             return [], 0, "", ""
         archive = Archive(self.store)
         scope = self.scope(channel)
-        chain = run(archive.call_either_way(archive.chain_at, scope, channel["head"]))
+        chain = run(archive.call_either_way(archive.chain_at, scope, channel["head_id"]))
         assert chain, "the record in force is not in the archive"
         covered_keys = {key for record in chain for key in record.covers}
         # Those that are only truncated stand between them where the archive knows their place.

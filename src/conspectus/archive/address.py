@@ -25,7 +25,7 @@ _USER = re.compile(r"(?<=://)([^/@:]*):.*@")
 _SECRET = re.compile(r"(?i)((?:password|passwd|pwd|secret|token)\w{0,40}+=)[^&\s;]*")
 
 
-def opened(where: str | Path, ttl: float | None) -> Tables:
+def open_store(where: str | Path, ttl: float | None) -> Tables:
     """Open the store that an address names; see `Archive.open`."""
     if not isinstance(where, (str, Path)):
         raise InputError(f"an archive is opened at a path or an address, not at {where!r}")

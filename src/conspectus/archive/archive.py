@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_store
-from conspectus.archive.address import check_seconds, opened
+from conspectus.archive.address import check_seconds, open_store
 from conspectus.archive.guard import Guarded
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
@@ -48,25 +48,25 @@ from conspectus.errors import (
 from conspectus.messages import Message
 
 TIMEOUT = 30.0
-"""Seconds that a store has for one batch, by default."""
+"""Seconds that a store has for one batch by default."""
 
 CACHED_CHAINS = 256
-"""Chains that are kept in memory, at most."""
+"""The most chains in memory."""
 
 CACHED_RECORDS = 10_000
-"""Records of all cached chains together, at most."""
+"""The most records of all chains in memory."""
 
 RECORD_OF_SUMMARY = "record"
-"""Remarks by which a summary that comes back finds its record."""
+"""The kind of remarks that lead from a summary that comes back to its record."""
 
 RECORDS_AFTER = "after"
-"""Remarks on the records that followed another one."""
+"""The kind of remarks on the records that came after another one."""
 
 MAX_BRANCHES = 8
-"""Records that are named as followers of another one, the newest."""
+"""The most records that are named as coming after another one."""
 
 PROBE_TENANT = "conspectus probe"
-"""The tenant of values that are written to be removed."""
+"""The tenant of values that are written as a test, and removed."""
 
 UNCOVERED = "uncovered"
 """The kind and the name of the remark on originals that no record covers."""
@@ -104,7 +104,7 @@ class Archive:
     ) -> None:
         check_seconds(ttl, timeout)
         if is_store(store):
-            # Guards each batch by itself, as one call here may take several.
+            # Each batch is guarded by itself, because one call here may need several.
             guarded = Guarded(LangGraphStore(store, ttl, timeout))
         elif isinstance(store, ArchiveStore):
             if ttl not in (None, store.ttl):
@@ -121,7 +121,7 @@ class Archive:
         self.backend: Any = guarded
         self.ttl: float | None = guarded.ttl
         self.timeout = timeout
-        # By scope and head, each with its newest record as it is stored.
+        # By scope and head; each has its newest record as it is stored.
         self._chains: BoundedCache[tuple[Scope, str], tuple[bytes, Chain]] = BoundedCache(
             CACHED_CHAINS, CACHED_RECORDS, lambda cached: len(cached[1])
         )
@@ -143,7 +143,7 @@ class Archive:
                 to do.
         """
         check_seconds(ttl, timeout)
-        archive = cls(opened(where, ttl), ttl=ttl, timeout=timeout)
+        archive = cls(open_store(where, ttl), ttl=ttl, timeout=timeout)
         if ttl is not None:
             try:
                 archive.backend.sweep()
@@ -172,7 +172,9 @@ class Archive:
     # Originals
 
     def put(self, scope: Scope, entries: Sequence[Message]) -> list[str]:
-        """Write the messages that are not in the archive yet: all of them, or none.
+        """Write the messages that are not in the archive yet.
+
+        In a store with transactions, either all of them are written, or none.
 
         Returns:
             The keys of messages that the archive does not return unchanged.
@@ -219,8 +221,8 @@ class Archive:
         if missing:
             raise NotFoundError(
                 f"The archive no longer holds {', '.join(missing[:5])} ({len(missing):,} in all): "
-                "expired, forgotten, or never put under this tenant, thread and session; go on "
-                "without, or look in a backup."
+                "expired, forgotten, or never put under this tenant, thread and session; continue "
+                "without them, or look in a backup."
             )
         return [read_original(key, stored[key]) for key in keys]
 
@@ -253,9 +255,9 @@ class Archive:
     # Drafts
 
     def save_draft(self, scope: Scope, name: str, draft: Draft) -> None:
-        """Store a finished summary under a name. Who needs the same summary finds it there.
+        """Store a finished summary under a name, so that it is paid for only once.
 
-        So it is paid for once. It may be lost if the machine fails before the record is committed.
+        It may be lost if the machine fails before the record is committed.
         """
         item = StoredItem(name, packed(draft.to_json()))
         self.backend.write(scope, {"drafts": [item]}, durable=False)
@@ -266,7 +268,7 @@ class Archive:
             data = unpacked(self.backend.read(scope, "drafts", [name])[name])
             return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
         except (KeyError, TypeError, ValueError):
-            return None  # a draft only saves money
+            return None  # a draft only saves money, so an error would be too much
 
     # Records
 
@@ -275,18 +277,19 @@ class Archive:
         scope: Scope,
         record: Record,
         *,
-        expected_head: str | None = None,
+        expected_head_id: str | None = None,
         head_is_ours: bool = True,
     ) -> None:
-        """Write a record and the new head in one transaction, and read both back.
+        """Write a record and the new head, and read both back.
 
-        If the same record is committed twice, the second call changes nothing.
+        A store with transactions writes both or none. A LangGraph store writes the head last. If
+        the same record is committed twice, the second call changes nothing.
 
         Args:
             scope: the history.
             record: the record that is in force from now on.
-            expected_head: the id of the head when the record was planned; empty if there was none.
-                None: write also if the head has changed since.
+            expected_head_id: the head when the record was planned; empty if there was none. None:
+                write also if the head has changed since.
             head_is_ours: False if another branch may change the head at the same time, because
                 callers have heads of their own. Then the head is not read back.
 
@@ -296,22 +299,26 @@ class Archive:
         """
         earlier = () if record.parent is None else self.chain_at(scope, record.parent)
         item = StoredItem(record.id, packed(record.to_json()))
-        head = self.backend.write(
+        head_id = self.backend.write(
             scope,
             {"records": [item], "remarks": self._links_to(scope, record)},
-            head=record.id,
-            expected_head=expected_head,
+            head_id=record.id,
+            expected_head_id=expected_head_id,
             renewed=[ancestor.id for ancestor in earlier],
         )
-        if expected_head is not None and head and head not in (expected_head, record.id):
+        if (
+            expected_head_id is not None
+            and head_id
+            and head_id not in (expected_head_id, record.id)
+        ):
             raise ArchiveOvertaken(
                 "another worker has compacted this history at the same time, and its record is in "
-                "force; call again to go on from it"
+                "force; call again to continue from it"
             )
         stored = self.backend.read(scope, "records", [record.id]).get(record.id)
-        # Two workers may commit one record, each with its own bill.
+        # Two workers may commit the same record, each with its own bill.
         is_stored = stored == item.body or parse_record(record.id, stored) is not None
-        if not is_stored or (head_is_ours and head != record.id):
+        if not is_stored or (head_is_ours and head_id != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
@@ -324,37 +331,36 @@ class Archive:
             self.backend.sweep()
 
     def _links_to(self, scope: Scope, record: Record) -> list[StoredItem]:
-        """Return the remarks by which a record is found: from its parent, and by its summary."""
+        """Return the remarks by which a record is found: after its parent, and by its summary."""
         siblings = [
-            sibling for sibling in self._after(scope, record.parent) if sibling != record.id
+            sibling for sibling in self._after(scope, record.parent or "") if sibling != record.id
         ]
         followers = [*siblings, record.id][-MAX_BRANCHES:]
-        links: dict[str, str | list[str]] = {f"{RECORDS_AFTER} {record.parent}": followers}
+        links: dict[str, str | list[str]] = {f"{RECORDS_AFTER} {record.parent or ''}": followers}
         if record.summary:
             links[f"{RECORD_OF_SUMMARY} {record.label_in_history}"] = record.id
         return [StoredItem(label_hash(name), packed({"id": ids})) for name, ids in links.items()]
 
     def chain(self, scope: Scope) -> Chain:
         """Return the records of a history, from the first one to the head; see `chain_at`."""
-        head = self.head(scope)
-        return self.chain_at(scope, head) if head else ()
+        head_id = self.head_id(scope)
+        return self.chain_at(scope, head_id) if head_id else ()
 
-    def chain_at(self, scope: Scope, head: str) -> Chain:
+    def chain_at(self, scope: Scope, head_id: str) -> Chain:
         """Return the chain up to a record.
 
         It is empty if one of its records is missing or damaged, because it is not known what such a
         chain covers. Older records in it may lack their summary and notes. The newest record always
         has its summary, and the newest record with notes always has them.
         """
-        # The newest is always read from the store. Its ancestors are renewed with it, so that they
-        # live as long.
-        newest_body = self._record_body(scope, head)
-        cached = self._chains.get((scope, head))
+        # The newest record is always read from the store. The others expire with it.
+        newest_body = self._record_body(scope, head_id)
+        cached = self._chains.get((scope, head_id))
         if cached and cached[0] == newest_body:
-            self._chains.put((scope, head), cached)
+            self._chains.put((scope, head_id), cached)
             return cached[1]
         later: list[Record] = []
-        record_id = head
+        record_id = head_id
         body = newest_body
         while True:
             record = parse_record(record_id, body)
@@ -380,7 +386,7 @@ class Archive:
             ArchiveError: one of its records is missing or damaged.
         """
         chain = self.chain(scope)
-        if not chain and self.head(scope):
+        if not chain and self.head_id(scope):
             raise ArchiveError(
                 f"A record of thread {scope.thread!r} is missing or damaged, so that nothing can "
                 "be recalled; restore the archive from a backup."
@@ -390,8 +396,8 @@ class Archive:
     def _remember_lean(self, scope: Scope, newest_body: bytes, chain: Chain) -> Chain:
         """Remember a chain as it was read, and return it.
 
-        Memory holds the notes and summaries of the newest records alone: each has all notes so far,
-        so those of earlier ones are seldom read again.
+        In memory only the newest records have notes and summaries. Each record has all notes so
+        far, so those of earlier records are seldom read.
         """
         positions = [at for at, record in enumerate(chain) if record.notes]
         newest_notes = positions[-1] if positions else 0
@@ -406,17 +412,17 @@ class Archive:
     def chain_labelled(self, scope: Scope, name: str) -> Chain:
         """Return the chain whose newest record has this label (`Record.label_in_history`)."""
         remark = self.read_remarks(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
-        head = remark.get("id")
-        return self.chain_at(scope, head) if isinstance(head, str) else ()
+        head_id = remark.get("id")
+        return self.chain_at(scope, head_id) if isinstance(head_id, str) else ()
 
-    def chains_after(self, scope: Scope, head: str | None) -> list[Chain]:
+    def chains_after(self, scope: Scope, head_id: str) -> list[Chain]:
         """Return the chains that continue from a record, the newest first.
 
-        If `head` is None, they continue from the beginning of the history.
+        If `head_id` is empty, they continue from the beginning of the history.
         """
         last_records: list[str] = []
-        to_visit = self._after(scope, head)
-        visited = {head}
+        to_visit = self._after(scope, head_id)
+        visited = {head_id}
         while to_visit and len(last_records) < MAX_BRANCHES:
             record_id = to_visit.pop()
             visited.add(record_id)
@@ -427,10 +433,9 @@ class Archive:
                 last_records.append(record_id)
         return [self.chain_at(scope, record_id) for record_id in last_records]
 
-    def _after(self, scope: Scope, head: str | None) -> list[str]:
-        """Return the ids of the records that followed another one, the newest last."""
-        name = str(head)
-        remark = self.read_remarks(scope, RECORDS_AFTER, [name]).get(name, {})
+    def _after(self, scope: Scope, head_id: str) -> list[str]:
+        """Return the ids of the records that came after another one, the newest last."""
+        remark = self.read_remarks(scope, RECORDS_AFTER, [head_id]).get(head_id, {})
         return [record_id for record_id in remark.get("id", []) if isinstance(record_id, str)]
 
     def records(self, scope: Scope) -> Chain:
@@ -439,17 +444,17 @@ class Archive:
         records = (parse_record(record_id, body) for record_id, body in bodies.items())
         return tuple(record for record in records if record is not None)
 
-    def set_head(self, scope: Scope, record_id: str | None) -> None:
-        """Make an existing record the head; None: the history has no head any more."""
-        self.backend.write(scope, {}, head=record_id or "")
+    def set_head(self, scope: Scope, head_id: str) -> None:
+        """Make an existing record the head; with an empty text the history has no head any more."""
+        self.backend.write(scope, {}, head_id=head_id)
 
-    def head(self, scope: Scope) -> str | None:
-        """Return the id of the head; empty after `set_head(None)`, None if there is none."""
-        return cast("str | None", self.backend.head(scope))
+    def head_id(self, scope: Scope) -> str | None:
+        """Return the id of the head; empty if it was set to no record, None if it never was set."""
+        return cast("str | None", self.backend.head_id(scope))
 
-    def copy(self, source: Scope, target: Scope, head: str) -> None:
+    def copy(self, source: Scope, target: Scope, head_id: str) -> None:
         """Copy the chain up to a record, with its originals, to another scope."""
-        chain = self.chain_at(source, head)
+        chain = self.chain_at(source, head_id)
         keys = manifest(chain)
         present = self.backend.read(target, "messages", keys)
         originals = self.backend.read(source, "messages", keys)
@@ -459,11 +464,11 @@ class Archive:
                 items.append(original_of(decode_original(key, body).message, body))
         self.backend.write(target, {"messages": items})
         for record in chain:
-            # A chain may be without its older summaries and notes; the store has them.
+            # A chain may lack its older summaries and notes; the store has them.
             stored = parse_record(record.id, self._record_body(source, record.id))
             self.commit(target, stored or record, head_is_ours=False)
 
-    # Remarks of the engine, and of a program around it
+    # Remarks of the engine, and of a program that uses it
 
     def read_remarks(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Any]:
         """Return remarks of a kind by name, without missing ones.
@@ -546,7 +551,7 @@ class Archive:
             return [store_problem] if store_problem else []
         problems: list[str] = []
         chain = self.chain(scope)
-        if not chain and self.head(scope):
+        if not chain and self.head_id(scope):
             problems.append("a record is missing or damaged")
         keys = self.keys_in_reach(scope, chain)
         stored = self.backend.read(scope, "messages", keys)
@@ -578,5 +583,5 @@ class Archive:
 
 
 def _scope_of_remarks(place: Scope | str) -> Scope:
-    """Return where remarks are kept: in a history, or beside those of a tenant."""
+    """Return where remarks are kept: in a history, or among those of a tenant."""
     return Scope(place, "", "remarks") if isinstance(place, str) else place

@@ -1,4 +1,4 @@
-"""Call a store: stop with its caller, wait no longer than told, explain failures."""
+"""Call a store: stop with its caller, limit the time, and explain failures."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from conspectus.observe import observing
 from conspectus.observe.observation import listening, safe_text
 
 UNREPORTED = ("batch", "close", "search_index")
-"""Methods that are no operations of the store, or parts of one."""
+"""Methods that are no operations of the store, or only parts of one."""
 
 
 class GateShut(BaseException):
-    """Background work came to a closed gate. A `BaseException`: no handler may catch it."""
+    """A call of background work came to a gate that is shut. `except Exception` lets it pass."""
 
 
 class Gate:
-    """Lets calls of a store through until it is shut; running calls end.
+    """Lets calls of a store through until it is shut. Calls that run then may end.
 
-    A thread that uses a connection of SQLite which its owner closes crashes the interpreter.
+    If an owner closes a SQLite connection that a thread is using, the interpreter crashes.
     """
 
     def __init__(self) -> None:
@@ -65,18 +65,19 @@ class Gate:
 
 
 GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
-"""The gate of the current work; None if the work is never stopped."""
+"""The gate of the current work; None if nothing stops it."""
 
 
 class Guarded:
-    """A store with all its methods, each of which is reported, and ends with its caller.
+    """A store with all its methods. Each call is reported, and ends with its caller.
 
     What a method raises becomes an `ArchiveError` that says what to do. After a time-out the store
-    is left alone for as long again, so that others need not wait, too.
+    is not called for the same time, so that others need not wait, too.
 
     Args:
         store: an `ArchiveStore`, or a store of LangGraph.
-        seconds: the longest time that one call may take, else `ArchiveTimeout`; None for no limit.
+        seconds: the longest time of one call, after which it raises `ArchiveTimeout`; None for no
+            limit.
     """
 
     def __init__(self, store: Any, seconds: float | None = None) -> None:
@@ -97,7 +98,7 @@ class Guarded:
                 answer = self._answer(call)
         else:
             answer = self._answer(call)
-        # Tables return themselves as their index, which is to be guarded as well.
+        # Tables return themselves as their index, which must be guarded, too.
         return self if answer is self.store else answer
 
     def _answer(self, call: Callable[[], Any]) -> Any:
@@ -109,11 +110,11 @@ class Guarded:
             return call_within(call if gate is None else partial(gate.through, call), self._seconds)
         except StepTimeout:
             self._left_alone_until = monotonic() + (self._seconds or 0)
+            raise self._timeout_error() from None
         except ArchiveError:
             raise
         except Exception as error:
             raise explained(error) from error
-        raise self._timeout_error()
 
     def _timeout_error(self) -> ArchiveTimeout:
         return ArchiveTimeout(
@@ -151,7 +152,7 @@ _ADVICE = (
     ("no attribute 'hashes'", "a scope is no text; give Scope(tenant, thread)"),
 )  # fmt: skip
 """Advice by a pattern in what is known of an error: its module, the SQLSTATE in brackets, the names
-of its class and of the bases of that, and its text. `{}` stands for the first line of the text."""
+of its class and of the bases of that, and its text. `{}` becomes the first line of the text."""
 
 
 def explained(error: BaseException, what: str = "The archive failed") -> ArchiveError:

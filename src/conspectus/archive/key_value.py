@@ -14,10 +14,10 @@ from conspectus.archive.values import Scope, StoredItem, decode_original
 from conspectus.errors import ArchiveError
 
 INDEXES = 16
-"""Histories whose words are in memory; a further one takes the place of the oldest."""
+"""The most histories whose words are in memory; another one replaces the oldest."""
 
 READ_AT_ONCE = 200
-"""Originals that are read from the store for an index at once."""
+"""Originals that are read from the store at once for an index."""
 
 
 @dataclass(slots=True)
@@ -32,8 +32,8 @@ class _MemoryIndex:
 class KeyValueStore(ArchiveStore):
     """The base of a store of your own.
 
-    Implement `read`, `head`, `write`, `scopes` and `forget`. To search a history, its originals are
-    read once, into an index in memory.
+    Implement `read`, `head_id`, `write`, `scopes` and `forget`. To search a history, its originals
+    are read once, into an index in memory.
 
     Args:
         ttl: seconds after which values expire; None if they never do.
@@ -46,7 +46,7 @@ class KeyValueStore(ArchiveStore):
     def search_index(self, scope: Scope, keys: Collection[str]) -> SearchIndex:
         """Return an index in memory that has the words of these originals, and of no others."""
         index = self._indexes.get(scope)
-        # An index with originals of a branch that was left would rank by their words, too.
+        # With originals of a branch that was left, their words would change the ranking.
         if index is None or not index.keys <= {*keys}:
             index = _MemoryIndex()
         self._indexes.put(scope, index)
@@ -55,7 +55,7 @@ class KeyValueStore(ArchiveStore):
             bodies = self.read(scope, "messages", new_keys[start : start + READ_AT_ONCE])
             items: list[StoredItem] = []
             for key, body in bodies.items():
-                with suppress(ArchiveError):  # a damaged one has no words
+                with suppress(ArchiveError):  # a damaged original has no words
                     items.append(original_of(decode_original(key, body).message, b""))
             index.tables.write(scope, {"messages": items})
             index.keys.update(bodies)

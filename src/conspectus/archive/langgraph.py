@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 ROOT = "conspectus"
-"""First label of every namespace that we use."""
+"""The first label of all our namespaces."""
 
 FORMAT = 2
-"""Version of a value; a newer one is refused."""
+"""The version of a value. Another version is refused."""
 
 OPERATIONS_AT_ONCE = 200
 """Operations in one batch."""
 
 NO_LIMIT = 1_000_000
-"""Values that a search returns: pages without an order may overlap, so we ask for one page."""
+"""The most values of a search: pages have no order and may overlap, so only one is read."""
 
 COUNTED = ("messages", "records", "drafts")
 """The kinds that `forget` counts."""
@@ -47,13 +47,14 @@ Namespace = tuple[str, ...]
 
 
 class LangGraphStore(KeyValueStore):
-    """Values `{"v": 2, "z": <base64>}` under namespaces of hashes, which no store fails on.
+    """Stores values `{"v": 2, "z": <base64>}` in any store, under namespaces of hashes.
 
-    Such stores cannot compare and set: two workers may still pass each other at a commit. Then the
-    head names the later record, and neither has lost anything.
+    Such stores have no transactions and cannot compare and set. A write takes several batches, the
+    head last. Two workers may commit at the same time: then the head names the later record, and
+    both records are stored.
 
     Raises:
-        PolicyError: there is a time to live, and the store keeps none.
+        PolicyError: there is a time to live, and the store has none.
     """
 
     def __init__(self, store: BaseStore, ttl: float | None, timeout: float | None) -> None:
@@ -63,17 +64,17 @@ class LangGraphStore(KeyValueStore):
                 f"{type(store).__name__} keeps no time to live; leave ttl out, or use a store that "
                 "does, such as SqliteStore or PostgresStore."
             )
-        from langgraph.store import base  # which takes a while to import
+        from langgraph.store import base  # slow to import
 
         self._operations = base
         self._store = store
         memory_class = known("langgraph.store.memory", "InMemoryStore")
         sqlite_class = known("langgraph.store.sqlite", "SqliteStore")
-        # The in-memory store is a plain dict, which must not change while a search goes over it.
+        # The in-memory store is a plain dict, which must not change during a search.
         self._lock: AbstractContextManager[Any] = nullcontext()
         if isinstance(store, memory_class):
             self._lock = threading.RLock()
-        # What cannot hang needs no thread that can be left behind.
+        # A store that cannot hang needs no thread that can be abandoned.
         can_hang = type(store) not in (memory_class, sqlite_class)
         self._guarded = Guarded(store, timeout if can_hang else None)
 
@@ -95,25 +96,25 @@ class LangGraphStore(KeyValueStore):
         scope: Scope,
         items: ItemsByKind,
         *,
-        head: str | None = None,
-        expected_head: str | None = None,
+        head_id: str | None = None,
+        expected_head_id: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
-        """Keep values, and the head last; see `ArchiveStore.write`."""
-        head_now = "" if expected_head is None else self.head(scope) or ""
-        if head_now not in ("", expected_head, head):
-            return head_now
+        """Write values, and the head last; see `ArchiveStore.write`."""
+        current_head_id = "" if expected_head_id is None else self.head_id(scope) or ""
+        if current_head_id not in ("", expected_head_id, head_id):
+            return current_head_id
         renewed_records = {} if self.ttl is None else self.read(scope, "records", renewed)
         registry, name = _registry_entry(scope)
         self._put(registry, {name: packed([scope.tenant, scope.thread, scope.session])})
         self._put(_namespace(scope, "records"), renewed_records)
         for kind, values in items.items():
             self._put(_namespace(scope, kind), {item.key: item.body for item in values})
-        if head is None:
-            return head_now
-        self._put(_namespace(scope, "head"), {"head": packed(head)})
-        return self.head(scope) or ""
+        if head_id is None:
+            return self.head_id(scope) or ""
+        self._put(_namespace(scope, "head"), {"head": packed(head_id)})
+        return self.head_id(scope) or ""
 
     def _put(self, namespace: Namespace, bodies: Mapping[str, bytes]) -> None:
         put = self._operations.PutOp
@@ -122,13 +123,13 @@ class LangGraphStore(KeyValueStore):
         for name, body in bodies.items():
             value: dict[str, Any] = {"v": FORMAT, "z": b64encode(body).decode()}
             if self.ttl is not None:
-                # Some stores return expired values until they are swept, so that we look as well.
+                # Some stores return expired values until they are swept, so it is checked here.
                 value["expires"] = time.time() + self.ttl
             operations.append(put(namespace, name, value, index=False, ttl=minutes))
         self._batch(operations)
 
-    def head(self, scope: Scope) -> str | None:
-        """Return the head of a scope; see `ArchiveStore.head`."""
+    def head_id(self, scope: Scope) -> str | None:
+        """Return the head of a scope; see `ArchiveStore.head_id`."""
         return parse_head(scope, self.read(scope, "head", ["head"]).get("head"))
 
     def scopes(self, tenant: str) -> list[Scope]:
@@ -143,7 +144,7 @@ class LangGraphStore(KeyValueStore):
         Raises:
             ArchiveError: the store still holds their values.
         """
-        put = self._operations.PutOp  # which deletes, with None for a value
+        put = self._operations.PutOp  # with None as the value it deletes
         count = 0
         for scope in scopes:
             items = self._all_below(_namespace(scope))
@@ -159,7 +160,7 @@ class LangGraphStore(KeyValueStore):
         return count
 
     def close(self) -> None:
-        """Drop the indexes; the store stays open, as it is the caller's."""
+        """Drop the indexes. The store belongs to the caller, and stays open."""
         self.forget_indexes()
 
     def _all_below(self, namespace: Namespace) -> list[Any]:

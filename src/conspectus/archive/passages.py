@@ -16,16 +16,16 @@ PASSAGE_BYTES = 480
 """About 120 tokens in any script: a few sentences."""
 
 UNDIVIDED_PASSAGES = 1.5
-"""Passages of the largest text that stays whole: a passage of few words tells little."""
+"""A text of up to so many passages is not divided: a passage of few words says little."""
 
 MAX_PASSAGES = 2_000
-"""Passages of one text; a larger text has longer ones."""
+"""The most passages of one text. A larger text has longer passages."""
 
 MAX_WORD = 80
-"""Characters of a word in the index; what is longer is data."""
+"""The most characters of a word in the index. Longer ones are data."""
 
 FEW_SYMBOLS = 8
-"""Different symbols in a text up to which each is replaced in the whole text at once."""
+"""Up to so many different symbols in a text, each is replaced in the whole text at once."""
 
 QUESTION_END = 400
 """Characters at the end of a message in which its question mark is looked for."""
@@ -37,7 +37,7 @@ DIVIDERS = (
     ("}, ", "},", "], ", '",', '", ', ", ", " | "),
     (" ",),
 )
-"""Where a text is divided, the best first: behind a paragraph, a line, a sentence, a field, a
+"""Where a text is divided, the best first: after a paragraph, a line, a sentence, a field, a
 word."""
 
 # Han, Kana, Hangul; and Thai, Lao, Myanmar and Khmer, which use no spaces either.
@@ -57,7 +57,7 @@ _SYMBOL = "\u2190-\u24ff\u25a0-\u2bff\U0001f000-\U0001faff"
 # with a run of them, hence `[...][...]*+` for `[...]+`.
 SYMBOLS = re.compile(f"[{_SYMBOL}][{_SYMBOL}]*+")
 CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # between the words of "getUser"
-_HAS_CAMEL_CASE = re.compile("[A-Z](?<=[a-z0-9].)")  # the same, faster: it visits capitals alone
+_HAS_CAMEL_CASE = re.compile("[A-Z](?<=[a-z0-9].)")  # the same, faster: it visits only capitals
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}][{UNSPACED}]*+")
 _ACCENT_SYMBOL_OR_UNSPACED = re.compile(f"[\u0300-\u036f{_SYMBOL}{UNSPACED}]")
 _ACCENT = re.compile("[\u0300-\u036f](?<![иИ].)[\u0300-\u036f]*+")  # й is a letter of its own
@@ -66,11 +66,11 @@ _PLAIN_LETTERS = {"ß": "ss", "æ": "ae", "Æ": "AE"} | dict(zip("øØłŁđĐı
 _LONG_WORD = re.compile(rf"(?<![^\W_])([^\W_]{{{MAX_WORD}}})[^\W_]+")
 
 _QUESTION = re.compile(r"[?？][\s\"'”’)»」』]*+(?:\[[^\[\]]*+\]\s*+)?\Z")
-"""The end of a question, perhaps with a bracket behind it, such as a picture's description."""
+"""The end of a question, perhaps with a bracket after it, such as a picture's description."""
 
 
 class _SymbolWords(dict[str, str]):
-    """The word that stands for a symbol in the index, by the symbol."""
+    """The word for a symbol in the index, by the symbol."""
 
     def __missing__(self, symbol: str) -> str:
         word = f" u{ord(symbol):x} "
@@ -87,7 +87,7 @@ class Span(NamedTuple):
     start: int
     end: int
     call_id: str
-    """Empty if it is no part of a tool call."""
+    """Empty if it belongs to no tool call."""
 
 
 def passages(text: str, offset: int = 0) -> Iterator[tuple[int, int]]:
@@ -136,7 +136,7 @@ def _in_plain_letters(text: str) -> tuple[str, bool]:
         for letter, plain_letters in _PLAIN_LETTERS.items():
             text = text.replace(letter, plain_letters)
     decomposed = unicodedata.normalize("NFKD", text)
-    # No other letters become a symbol, or one without spaces, when they are composed.
+    # Composing other letters gives no symbols, and no letters of scripts without spaces.
     if not _ACCENT_SYMBOL_OR_UNSPACED.search(decomposed):
         return unicodedata.normalize("NFKC", decomposed), False
     composed = unicodedata.normalize("NFKC", _ACCENT.sub("", decomposed))
@@ -180,7 +180,7 @@ def _joined_alternately(parts: list[str], replaced: list[str]) -> str:
 def _may_have_long_word(text: str) -> bool:
     """Return False if no word is longer than `MAX_WORD`; it looks at a few positions only.
 
-    A longer word stands at one of these positions, and half of it lies on one side of that.
+    A longer word is at one of these positions, and half of it is on one side of that position.
     """
     half = MAX_WORD // 2
     last_of_half = len(text) - half
@@ -196,7 +196,7 @@ def words(text: str) -> str:
     """Return a text for an index that divides words at spaces and marks.
 
     A run of a script without spaces becomes its pairs of characters, and its last character. The
-    words inside of identifiers are added.
+    words inside identifiers are added.
 
     Example:
         >>> words("getUser: 数据库 failed")
@@ -221,7 +221,7 @@ def spans(text: str, calls: Sequence[Call]) -> list[Span]:
     if len(calls) < 2:
         call_id = calls[0].id if calls else ""
         return [Span(start, end, call_id) for start, end in passages(text)]
-    # The calls stand at the end of the text, each on lines of its own.
+    # The calls are at the end of the text, each on lines of its own.
     speech_end = len(text) - sum(len(call.reading) + 1 for call in calls)
     found: list[Span] = []
     if speech_end > 0:
@@ -243,7 +243,7 @@ def original_of(message: Message, body: bytes) -> StoredItem:
        results, `x` repeats what was recalled and is not searched), and the first letter of its role
     2. the speaker's name
     3. and further: the ids of the calls that it answers; of a message that calls tools, those of
-       its calls, each behind the number of its first passage (`0:call_7`)
+       its calls, each after the number of its first passage (`0:call_7`)
     """
     text = message.reading
     parts = spans(text, message.calls)
@@ -252,7 +252,7 @@ def original_of(message: Message, body: bytes) -> StoredItem:
     fields = [act + message.role[0], one_line(message.name), *map(one_line, links)]
     passages: tuple[str, ...] = ("",)
     if act != "x":
-        # A message is found by its speaker and date too, if its text does not name them.
+        # A message is also found by its speaker and date, if its text does not name them.
         also = [label for label in (message.name, message.date) if label and label not in text]
         shown = ("\n".join([*also, text[part.start : part.end]]) for part in parts)
         passages = tuple(map(words, shown))
@@ -276,7 +276,7 @@ def _act_of(message: Message) -> str:
 
 
 def _call_links(parts: Sequence[Span]) -> list[str]:
-    """Return the ids of calls, each behind the number of the first passage that shows it."""
+    """Return the ids of calls, each after the number of the first passage that shows it."""
     first_passages: dict[str, int] = {}
     for number, part in enumerate(parts):
         first_passages.setdefault(part.call_id, number)

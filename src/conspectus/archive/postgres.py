@@ -28,7 +28,7 @@ SETUP_LOCK = 7_301_905
 
 COLUMN_TYPES = {"serial": "BIGSERIAL PRIMARY KEY", "bytes": "BYTEA", "number": "BIGINT"}
 WORDS = (
-    # The stems of FTS5; `english` of PostgreSQL has others, and leaves out words such as "not".
+    # The stems of FTS5. PostgreSQL's `english` has other stems, and leaves out words such as "not".
     "CREATE TEXT SEARCH DICTIONARY porter (TEMPLATE = snowball, language = porter)",
     "CREATE TEXT SEARCH CONFIGURATION porter (COPY = simple)",
     "ALTER TEXT SEARCH CONFIGURATION porter ALTER MAPPING REPLACE simple WITH porter",
@@ -46,7 +46,7 @@ class PostgresTables(Tables):
     """
 
     may_hang = True
-    row_lock = " FOR UPDATE"  # a writer that waits for it makes the scope anew
+    row_lock = " FOR UPDATE"  # a writer that has waited for it makes the scope again
     add_passage = "INSERT INTO words VALUES (?, to_tsvector('porter', ?))"
     remove_passage = "DELETE FROM words WHERE number = ? AND ?::text IS NOT NULL"
     find_passages = (
@@ -60,7 +60,7 @@ class PostgresTables(Tables):
         import psycopg
 
         self._address = address
-        # By process: a fork that spoke on its parent's connections would mix up the answers.
+        # By process: on the connections of its parent, a fork would get answers of others.
         self._pools: dict[int, Any] = {}
         self._closed = False
         # A pool would retry in the background; a plain connection fails at once.
@@ -68,7 +68,7 @@ class PostgresTables(Tables):
             self._schema = _make_schema(connection)
         with self.transaction(writes=True) as run:
             run("SELECT pg_advisory_xact_lock(?)", SETUP_LOCK)
-            # A user who may only use the tables may make none, not even those that are there.
+            # A user who may only use the tables may not run CREATE TABLE, even if they exist.
             if not run(HAS_TABLES):
                 for statement in (*SCHEMA, *WORDS):
                     run(statement.format(**COLUMN_TYPES))
@@ -89,7 +89,7 @@ class PostgresTables(Tables):
             self._address,
             max_size=POOL_SIZE,
             min_size=1,
-            # Before each use, so that the archive outlives a restart of the server.
+            # Checked before each use, so that the archive survives a restart of the server.
             check=ConnectionPool.check_connection,
             timeout=POOL_TIMEOUT,
             kwargs={**KEEPALIVE, **conninfo_to_dict(self._address)},
@@ -128,7 +128,7 @@ class PostgresTables(Tables):
 
 
 def check_driver() -> None:
-    """Refuse to go on without the driver of PostgreSQL.
+    """Raise an error if the driver of PostgreSQL is missing.
 
     Raises:
         ArchiveError: it is not installed; names the extra to install.

@@ -29,16 +29,16 @@ PAGE_SIZE = 2048
 """Bytes of a page; a large value takes whole pages, so small ones waste less."""
 
 CACHE_SIZE = 256
-"""KiB of each connection, of which every thread has one."""
+"""KiB for the cache of each connection. Every thread has a connection."""
 
 VERSION = 5
-"""The version of the tables; a file of a newer one is refused."""
+"""The version of the tables. A file of another version is refused."""
 
 STATE = "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
 """The version of the tables, 0 for none, and how many tables and indexes there are."""
 
 COLUMN_TYPES = {
-    # No number is given twice: words of a deleted text would find a new one.
+    # No number is used twice, or words of a deleted text would find a new text.
     "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
     "bytes": "BLOB",
     "number": "INTEGER",
@@ -84,8 +84,8 @@ class SqliteTables(Tables):
         self._path = None if path is None else path.expanduser().absolute()
         self._of_thread: Any = SimpleNamespace() if path is None else threading.local()
         self._connections: WeakSet[_Connection] = WeakSet()  # that of a thread ends with it
-        # Held by a writer; and, in memory, by all, as they share one connection. Without it they
-        # would wait in SQLite, which polls in ever longer pauses.
+        # Held by a writer; in memory by everybody, because all share one connection. Without this
+        # lock they would wait in SQLite, which polls with longer and longer pauses.
         self._write_lock = threading.Lock()
         self._connect_lock = threading.Lock()
         self._closed = False
@@ -118,11 +118,11 @@ class SqliteTables(Tables):
             try:
                 connection = self._connection()
                 if writes:
-                    # To the disk at once, or with the next transaction that goes there.
+                    # Written to the disk at once, or with the next transaction that is.
                     connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                     connection.execute("BEGIN IMMEDIATE")
                     self._check_files(connection)
-                # Reads need no transaction: what they find never changes, or is checked.
+                # Reading needs no transaction: values never change, or are checked.
                 yield Transaction(connection.cursor(), placeholder="?")
                 if writes:
                     connection.execute("COMMIT")
@@ -137,11 +137,11 @@ class SqliteTables(Tables):
 
     @contextmanager
     def _exclusive(self, writes: bool) -> Iterator[None]:
-        """Keep out other writers; in memory, all others, as they share the connection."""
+        """Keep out other writers. In memory, keep out everybody: all share the connection."""
         if self._path is not None and not writes:
             yield
             return
-        # Of a file SQLite decides whether another writer is done, so that a late one goes on.
+        # For a file, this lock is only a courtesy: after `BUSY` seconds SQLite's own lock decides.
         patience = -1 if self._path is None else BUSY
         is_held = self._write_lock.acquire(timeout=patience)
         try:
@@ -155,28 +155,28 @@ class SqliteTables(Tables):
         scope: Scope,
         items: ItemsByKind,
         *,
-        head: str | None = None,
-        expected_head: str | None = None,
+        head_id: str | None = None,
+        expected_head_id: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
         """Keep values, and know them again if the file is changed by others."""
-        head_now = super().write(
+        current_head_id = super().write(
             scope,
             items,
-            head=head,
-            expected_head=expected_head,
+            head_id=head_id,
+            expected_head_id=expected_head_id,
             durable=durable,
             renewed=renewed,
         )
         written = [(KIND_NUMBERS[kind], item.key) for kind in items for item in items[kind]]
         # What may expire or be lost proves nothing where it is missing.
         is_lasting = durable and self.ttl is None
-        if self._files and written and is_lasting and head in (None, head_now):
+        if self._files and written and is_lasting and head_id in (None, current_head_id):
             kind, key = written[-1]
             last = WrittenItem(scope.hashes, kind, key_bytes(key))
             self._files.remember(self._connection(), last)
-        return head_now
+        return current_head_id
 
     def search_term(self, word: str) -> str:
         """Return a word in the language of FTS5."""
@@ -306,9 +306,9 @@ class _Connection(sqlite3.Connection):
 def _private_file(path: Path) -> Identity | None:
     """Make sure that a file is there; return its identity, None if it can only be read.
 
-    A new file is private, as its journal files are: SQLite gives them the mode of the database. No
-    folder is made but the default one, as that would hide a mistyped path. A file that has content
-    is not opened here: closing it would take this process's locks on it away from SQLite.
+    A new file is private, and so are its journal files: SQLite gives them the mode of the database.
+    Only the default folder is made, because others would hide a mistyped path. A file with content
+    is not opened here: closing it would release this process's locks of SQLite.
 
     Raises:
         ArchiveError: there is no such file, and none can be made.
@@ -338,6 +338,6 @@ def _open_private(path: str, flags: int) -> int:
 
 def _read_only_options(path: Path) -> str:
     """Return the end of an address under which SQLite only reads a file."""
-    # To lock the file SQLite would have to write another one; none is needed where nobody writes.
+    # To lock the file, SQLite would have to write another file. If nobody writes, none is needed.
     is_on_read_only_disk = hasattr(os, "statvfs") and os.statvfs(path).f_flag & os.ST_RDONLY
     return "?mode=ro&immutable=1" if is_on_read_only_disk else "?mode=ro"

@@ -1,9 +1,9 @@
 """Tell whether the files of a SQLite archive are still those that a connection has open.
 
-A connection goes on with files that were deleted, replaced or cut: it reads and writes what no
-other process will ever see. So each commit is compared with what lies under the archive's path, by
-a few calls of `stat` and the first bytes of the write-ahead log. Nothing here opens the database
-itself, as closing it would give up SQLite's locks.
+A connection continues to use files that were deleted, replaced or cut: it reads and writes what no
+other process will ever see. So each commit is compared with the files at the archive's path, by a
+few calls of `stat` and the first bytes of the write-ahead log. Nothing here opens the database
+itself, because closing it would release SQLite's locks.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 """How a write-ahead log begins, by its byte order."""
 
 REMEMBERED_ITEMS = 64
-"""Items written last that are looked for where others have changed the database."""
+"""The newest items that are looked for if others have changed the database."""
 
 REPLACED = "was replaced by another file while it was open"
 LOST_FILE = "has lost its file {}, which was deleted or replaced while it was open"
 IS_SAVED = "; what was archived before is safe in the database"
 
 Identity = tuple[int, int]
-"""The device and the inode of a file, which tell it from any other one."""
+"""The device and the inode of a file, which identify it."""
 
 
 class FilesState(NamedTuple):
-    """The files at one moment; an identity is None where there is no file."""
+    """The files at one moment. An identity is None if there is no file."""
 
     database: Identity | None
     log: Identity | None
@@ -72,7 +72,7 @@ class DatabaseFiles:
         self._path = path
         self._database = database
         self._connect = connect
-        # SQLite keeps both beside the file that a link leads to.
+        # SQLite keeps both in the folder of the file to which a link leads.
         real_path = os.path.realpath(path)
         self._log = Path(f"{real_path}-wal")
         self._log_index = Path(f"{real_path}-shm")
@@ -95,7 +95,7 @@ class DatabaseFiles:
         self._last_state = state
 
     def remember(self, connection: sqlite3.Connection, written: WrittenItem | None = None) -> None:
-        """Note how the files are after work of our own, and what was written."""
+        """Note the state of the files after our own work, and what was written."""
         self._last_state = self._state()
         if written is not None:
             self._written.append(written)
@@ -140,8 +140,8 @@ class DatabaseFiles:
     def _content_change(self, state: FilesState, after_commit: bool) -> str:
         if not state.database_size:
             return "was cut to nothing while it was open"
-        # An empty log is sound: it was brought to the database, and nothing was written since. Who
-        # writes behind a log that was cut leaves a hole at its beginning.
+        # An empty log is valid: it was copied to the database, and nothing was written since. If
+        # it was cut, a writer that continues it leaves a hole at its beginning.
         if self._log_identity is not None and state.log_size and not self._log_begins():
             return f"has a file {self._log.name} that was cut or written over while it was open"
         last = self._last_state

@@ -58,7 +58,7 @@ class ArchiveStore(ABC):
         """
 
     @abstractmethod
-    def head(self, scope: Scope) -> str | None:
+    def head_id(self, scope: Scope) -> str | None:
         """Return the head of a scope: the id of the record in force.
 
         Return an empty text if the head was set to no record, because the history was rewound to
@@ -71,8 +71,8 @@ class ArchiveStore(ABC):
         scope: Scope,
         items: ItemsByKind,
         *,
-        head: str | None = None,
-        expected_head: str | None = None,
+        head_id: str | None = None,
+        expected_head_id: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
@@ -84,11 +84,11 @@ class ArchiveStore(ABC):
         Args:
             scope: the history to which the values belong.
             items: the values by kind. A value replaces an earlier one with the same name.
-            head: the id of the record in force from now on. An empty text sets the head to no
+            head_id: the id of the record in force from now on. An empty text sets the head to no
                 record; None does not change it.
-            expected_head: the head that the caller knows; empty if it knows of none. If the scope
-                has another head, and that is not `head`, write nothing. A head that is empty or has
-                expired is no other head. None: write in any case.
+            expected_head_id: the head that the caller knows; empty if it knows of none. If the
+                scope has another head, and that is not `head_id`, write nothing. A head that is
+                empty or has expired is no other head. None: write in any case.
             durable: False if the values may be lost when the machine fails. They must not be lost
                 when only the process ends.
             renewed: names of records whose time to live begins again now.

@@ -50,16 +50,16 @@ SCHEMA = (
     "body {bytes} NOT NULL, UNIQUE (scope, kind, key))",
     "CREATE INDEX item_expires ON item (expires) WHERE expires > 0",
 )
-"""A scope has hashes in place of its names, which stand in `name`. All items take their `number`
-from one sequence of their scope, which goes on at `next`: an original takes one for each passage in
-the index of words, any other item one. What never expires does so at 0, which takes no byte in
-SQLite. The body comes last, as a long one is on pages of its own."""
+"""A scope has hashes instead of its names, which are in `name`. All items take their `number` from
+one sequence of their scope, which continues at `next`: an original takes one for each passage in
+the index of words, any other item takes one. An item that never expires has 0, which takes no byte
+in SQLite. The body comes last, because a long body is on pages of its own."""
 
 PASSAGE_BITS = 32
-"""Bits of a passage's number within its scope; the number of the scope stands before them."""
+"""Bits of a passage's number within its scope. The bits above are the number of the scope."""
 
 MAX_PASSAGES_OF_WORD = 1_000
-"""Passages of one word that are looked up; a word that more of them hold tells little."""
+"""The most passages of one word that are looked up. A word in more passages says little."""
 
 ITEMS_AT_ONCE = 500
 """Items that one statement reads or deletes; SQLite takes at least 999 values in one."""
@@ -83,11 +83,11 @@ LOCK_SCOPE = (
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Runs the statements of one transaction, in which `?` stands for a value."""
+    """Runs the statements of one transaction. `?` is the place of a value."""
 
     cursor: Any
     placeholder: str
-    """What stands for a value in the driver's own form."""
+    """The place of a value in the driver's own form."""
 
     def __call__(self, sql: str, *values: Any) -> list[Any]:
         """Run one statement and return its rows."""
@@ -127,8 +127,8 @@ class ItemPlace:
 class Tables(ArchiveStore):
     """An archive in SQL, with the words of originals in an index of the database.
 
-    Each call is one transaction. What has expired is never returned; `keys_named` may still
-    name it.
+    Each write is one transaction. What has expired is never returned; `keys_named` may still name
+    it.
     """
 
     may_hang = False
@@ -190,8 +190,8 @@ class Tables(ArchiveStore):
                 return {key_text(bytes(key)): bytes(body) for key, body in run(sql, *values)}
             return {key: bytes(body) for key, (body,) in run.among(sql, *values, keys=names)}
 
-    def head(self, scope: Scope) -> str | None:
-        """Return the head of a scope; see `ArchiveStore.head`."""
+    def head_id(self, scope: Scope) -> str | None:
+        """Return the head of a scope; see `ArchiveStore.head_id`."""
         sql = f"SELECT body {ITEMS_OF_SCOPE} AND {IS_ALIVE}"
         rows = self.ask(sql, *scope.hashes, HEAD, time.time())
         return parse_head(scope, bytes(rows[0][0])) if rows else None
@@ -201,8 +201,8 @@ class Tables(ArchiveStore):
         scope: Scope,
         items: ItemsByKind,
         *,
-        head: str | None = None,
-        expected_head: str | None = None,
+        head_id: str | None = None,
+        expected_head_id: str | None = None,
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
@@ -210,21 +210,22 @@ class Tables(ArchiveStore):
         with self.transaction(writes=True, durable=durable) as run:
             names = packed([scope.tenant, scope.thread, scope.session])
             [(scope_id, next_passage)] = run(LOCK_SCOPE, *scope.hashes, names)
-            head_now = self._locked_head(run, scope, scope_id)
-            if expected_head is not None and head_now not in ("", expected_head, head):
-                return head_now
+            current_head_id = self._locked_head(run, scope, scope_id)
+            known_heads = ("", expected_head_id, head_id)
+            if expected_head_id is not None and current_head_id not in known_heads:
+                return current_head_id
             expires = 0.0 if self.ttl is None else time.time() + self.ttl
             for kind, values in items.items():
                 place = ItemPlace(scope_id, KIND_NUMBERS[kind], expires)
                 next_passage = self._put(run, place, values, next_passage)
-            if head is not None:
+            if head_id is not None:
                 place = ItemPlace(scope_id, HEAD, expires)
-                value = StoredItem("head", packed(head))
+                value = StoredItem("head", packed(head_id))
                 next_passage = self._put(run, place, [value], next_passage)
             if renewed:
                 self._renew(run, scope_id, renewed, expires)
             run("UPDATE scope SET next = ? WHERE id = ?", next_passage, scope_id)
-            return head_now if head is None else head
+            return current_head_id if head_id is None else head_id
 
     def _locked_head(self, run: Transaction, scope: Scope, scope_id: int) -> str:
         """Return the head of a scope that this transaction has locked; empty if there is none."""
@@ -271,7 +272,7 @@ class Tables(ArchiveStore):
         self, run: Transaction, scope_id: int, records: Sequence[str], expires: float
     ) -> None:
         """Let records expire at this time."""
-        # Without a time to live all have the same end, and there is nothing to renew.
+        # Without a time to live nothing expires, so nothing is renewed.
         other_end = "SELECT 1 FROM item WHERE scope = ? AND kind = ? AND expires <> ? LIMIT 1"
         if run(other_end, scope_id, RECORDS, expires):
             sql = "UPDATE item SET expires = ? WHERE scope = ? AND kind = ? AND key = ?"
@@ -336,13 +337,13 @@ class Tables(ArchiveStore):
         return [Scope(*unpacked(bytes(names))) for (names,) in rows]
 
     def forget(self, scopes: Sequence[Scope]) -> int:
-        """Delete scopes, in the files too; return the number of originals, records and drafts."""
+        """Delete scopes, in the files, too; return the number of originals, records and drafts."""
         count = self.discard(scopes)
         self.scrub()
         return count
 
     def discard(self, scopes: Sequence[Scope]) -> int:
-        """Delete as `forget` does, and leave what the files still hold of it for the next one."""
+        """Delete as `forget` does. What the files still have of it is left to the next `forget`."""
         sql = f"SELECT id FROM scope WHERE {IS_SCOPE}{self.row_lock}"
         count = 0
         with self.transaction(writes=True) as run:
@@ -359,7 +360,7 @@ class Tables(ArchiveStore):
         count = 0
         with self.transaction(writes=True) as run:
             now = time.time()
-            # Locked first: a writer may renew what has expired.
+            # It locks first, because a writer may renew what has expired.
             sql = f"SELECT id FROM scope WHERE {has_expired} ORDER BY id{self.row_lock}"
             for (scope_id,) in run(sql, now):
                 count += self._delete_items(run, f"scope = ? AND {IS_EXPIRED}", scope_id, now)
@@ -381,7 +382,7 @@ class Tables(ArchiveStore):
 
     def _remove_words(self, run: Transaction, number: int, key: str, body: bytes) -> None:
         """Take the words of an original out of the index, which keeps no text to find them by."""
-        # The words of a damaged one stay; the number at which they stand is never given again.
+        # The words of a damaged original stay; their number is never used again.
         with suppress(ArchiveError):
             item = original_of(decode_original(key, body).message, b"")
             passages = map(self.indexed_text, item.passages)

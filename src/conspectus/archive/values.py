@@ -22,7 +22,7 @@ ValueKind = Literal["messages", "records", "drafts", "remarks"]
 remark of the engine or of a program around it."""
 
 DEFLATE_LEVEL = 4
-"""Of 9 levels of compression: messages are written in each step, so time counts beside size."""
+"""Of 9 levels of compression. Messages are written in each step, so speed counts, too."""
 
 RAW_DEFLATE = -15
 """The largest window of zlib, without a header and a checksum."""
@@ -39,8 +39,8 @@ DICTIONARY = b"""\
 "id":"call_","type":"function"}]}"timestamp":"name":"session_time":"[{"text":","type":"text"}],\
 "type":"tool"}"type":"human"}"type":"ai"},["langchain","],true,{"data":{"content":"",\
 ["dict","null,"role":"assistant","role":"tool","tool_call_id":"call_","role":"user"}]"""
-"""Text that is common in values, which the compressor knows beforehand. A change of it makes old
-values unreadable, so it needs a new `FORMAT`."""
+"""Text that is common in values, which the compressor knows in advance. A change makes old values
+unreadable, so it needs a new `FORMAT`."""
 
 
 def label_hash(label: str) -> str:
@@ -100,7 +100,7 @@ class StoredItem(NamedTuple):
     """The id that the caller gave the message; empty if it gave none."""
 
     about: str = ""
-    """What a search needs to know about the message besides its words; see `original_of`."""
+    """What a search needs to know about the message in addition to its words; see `original_of`."""
 
 
 SearchRow = tuple[str, int, int, int, str, str]
@@ -150,7 +150,7 @@ class Archived:
 class UncoveredOriginal(NamedTuple):
     """An original that no record covers, as its history knows it."""
 
-    in_reach: bool  # recall finds it; else it is of a branch that the history has left
+    in_reach: bool  # recall finds it; if not, it belongs to a branch that the history has left
     about: Any  # what a program around the archive wants to know of it, as JSON data
 
 
@@ -202,9 +202,9 @@ def unpacked(body: bytes) -> Any:
 
 
 def key_bytes(key: str) -> bytes:
-    """Return a key as bytes; a hexadecimal one takes half its length.
+    """Return a key as bytes; a hexadecimal key takes half its length.
 
-    Any other key stands behind a zero byte, with which no hexadecimal one begins.
+    Before any other key comes a zero byte, with which no hexadecimal key begins.
     """
     try:
         raw = bytes.fromhex(key)
@@ -230,13 +230,13 @@ class DecodedOriginal(NamedTuple):
     """Seconds since the epoch."""
 
     lossless: bool
-    """False if secrets were taken out, or a part is only described."""
+    """False if secrets were removed, or a part is only described."""
 
 
 def encode_original(message: Message) -> bytes:
     """Return a message as a store keeps it; id, text and speaker follow from its content."""
     form, content, is_json = message.encoded
-    # A class of the caller's own is read back as the class of LangChain that it extends.
+    # A caller's own class is read back as the class of LangChain that it extends.
     module = type(message.source).__module__
     keeps_class = form == "dict" or module.startswith("langchain_core.")
     lossless = is_json and keeps_class and not message.redacted

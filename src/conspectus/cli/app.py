@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from conspectus import __version__
-from conspectus.cli import archive, compact, config, tokens
+from conspectus.cli import archive, compact, config, rules, tokens
 from conspectus.cli.failures import EXIT_CODES, Program
 
 app = typer.Typer(
@@ -19,9 +19,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("compact", epilog=EXIT_CODES)(compact.compact)
-# A query may begin with a dash, as what an agent looks for often does.
+# A query may begin with a dash: agents often look for options of commands.
 DASHES = {"ignore_unknown_options": True}
 app.command("recall", epilog=EXIT_CODES, context_settings=DASHES)(archive.recall)
+app.command("rules", epilog=EXIT_CODES)(rules.rules)
 app.command("tokens", epilog=EXIT_CODES)(tokens.tokens)
 app.add_typer(archive.app, name="archive")
 app.add_typer(config.app, name="config")
@@ -43,5 +44,5 @@ def options(
 
 
 def main() -> None:
-    """Run the command line and exit with its code: the entry point of `conspectus`."""
+    """Run the command line, and exit with its code; `conspectus_command` calls it."""
     app(prog_name="conspectus")

@@ -41,7 +41,7 @@ def _archive_to_read(archive: str | None, tenant: str, *names: str | None) -> It
     address = options.archive_of(archive)
     with (
         output.working("Reading …"),
-        options.opened(address, tenant, *names, existing=True) as kept,
+        options.open_archive(address, tenant, *names, existing=True) as kept,
     ):
         yield kept
 
@@ -87,7 +87,7 @@ def list_threads(
 ) -> None:
     """List the archived conversations, with their messages, compactions, bytes and dates."""
     with _archive_to_read(archive, tenant) as kept:
-        rows = [_listed(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
+        rows = [_describe_history(kept, scope) for scope in sorted(kept.scopes(tenant), key=str)]
         served = [name for name in kept.threads("conspectus serve") if name != tenant]
     address = without_password(options.archive_of(archive))
     if as_json:
@@ -102,8 +102,8 @@ def list_threads(
         output.say(f"--tenant lists another tenant: {', '.join(served)}", err=True)
 
 
-def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
-    """Return what is kept of one history; dates are when the archive took the originals."""
+def _describe_history(kept: Archive, scope: Scope) -> dict[str, Any]:
+    """Describe one archived history. Its dates say when the archive got the originals."""
     chain = kept.chain(scope)
     keys = kept.keys_in_reach(scope, chain)
     return {
@@ -118,7 +118,7 @@ def _listed(kept: Archive, scope: Scope) -> dict[str, Any]:
 
 
 def _date(kept: Archive, scope: Scope, keys: Sequence[str]) -> str | None:
-    """Return when the archive took an original, to the minute; of a damaged one None."""
+    """Return when the archive got an original, to the minute; None if it is damaged."""
     originals = kept.find(scope, keys).values()
     dates = (original.archived_at[:16].replace("T", " ") for original in originals)
     return next(filter(None, dates), None)
@@ -229,7 +229,7 @@ def forget(
     if not (yes or sys.stdin.isatty()):
         raise InputError(f"nobody is there to confirm that {deleted} is deleted; give --yes")
     address = options.archive_of(archive)
-    with options.opened(address, tenant, thread, existing=True) as kept:
+    with options.open_archive(address, tenant, thread, existing=True) as kept:
         question = f"Delete {deleted} in {without_password(address)}?"
         if not yes and not typer.confirm(output.printable(question), err=True):
             print("Nothing was deleted.", file=sys.stderr)

@@ -6,6 +6,7 @@ import logging
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -23,7 +24,7 @@ from conspectus.engine.settings import CompactorSettings
 from conspectus.errors import InputError
 from conspectus.messages.alternation import AlternateRoles, joins_by_setting
 from conspectus.model import windows
-from conspectus.transcripts import mend, read_history, write_history
+from conspectus.transcripts import HistoryFile, mend, read_history, write_history
 
 TRIGGER = help_of(
     "trigger",
@@ -43,12 +44,13 @@ ON_FAILURE = help_of(
     "degrade: the history stays unchanged while it fits the window; then the embedded summariser "
     "writes. keep: it stays unchanged. raise: the command fails.",
 )
+RULE = help_of("rules", "A sentence that stands in each summary; repeat the option for more.")
 ROLES = help_of(
     "alternate_roles", "on, off, or auto: the model in FILE decides, or else the history."
 )
 RESULT_FIELDS = """outcome reason cause tokens_before tokens_after budget evicted kept clipped
     dropped summary record_id archived""".split()
-"""Parts of a result that stand in its JSON as they are."""
+"""Fields of a result that its JSON has, too."""
 
 COST = ("calls", "input_tokens", "output_tokens")
 COLOURS = {"compacted": "green", "kept": "cyan"}
@@ -73,6 +75,7 @@ def compact(
     force: Annotated[
         bool, Option("--force", help="Compact although the trigger is not reached.")
     ] = False,
+    rule: Annotated[list[str] | None, Option(help=RULE, show_default=False)] = None,
     redact: Annotated[bool, Option("--redact", help=help_of("redact"))] = False,
     focus: Annotated[str | None, Option(help=FOCUS)] = None,
     on_failure: Annotated[str, Option(help=ON_FAILURE)] = CompactorSettings.on_failure,
@@ -92,62 +95,38 @@ def compact(
         raise InputError("--thread is empty; name the conversation, or leave the option out")
     if out == STDOUT and as_json:
         raise InputError("-o - and --json both want standard output; give -o a file")
-    triggers = options.triggers(trigger or [])
-    kept_size = options.size(keep, "--keep") if keep else None
     address = None if no_archive else options.archive_of(archive)
+    settings: dict[str, Any] = {
+        "summarizer": model,
+        "trigger": options.triggers(trigger or []),
+        "keep": options.size(keep, "--keep") if keep else None,
+        "reserved_tokens": reserve or 0,
+        "archive": address,
+        "max_summary_tokens": max_summary_tokens,
+        "on_failure": on_failure,
+        "redact": redact,
+        "rules": rule or None,
+        "alternate_roles": alternate_roles,
+    }
     output.check_output(out, Path(file), None if address is None else options.file_of(address))
-    logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report says it all
+    logging.getLogger("conspectus").addHandler(logging.NullHandler())  # the report has it all
     catching = warnings.catch_warnings(record=True, action="always")
     with output.working("Compacting …"), catching as caught:
-        history = read_history(file)
-        mended = mend(history.messages)
-        window = window or history.window or windows.input_limit_in_profile(history.model)
-        name = history.thread_hint if thread is None else thread
-        settings: dict[str, Any] = {
-            "summarizer": model,
-            "trigger": triggers,
-            "keep": kept_size,
-            "window": window,
-            "reserved_tokens": reserve or 0,
-            "archive": address,
-            "tokenizer": options.known_model(history.model),
-            "max_summary_tokens": max_summary_tokens,
-            "on_failure": on_failure,
-            "redact": redact,
-            "alternate_roles": _roles_for(history.model, alternate_roles),
-        }
-        with Compactor(**settings) as compactor:
-            kept = compactor.archive
-            is_new = kept is None or not kept.chain(Scope(tenant, name, "main"))
-            result = compactor.compact(
-                mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
-            )
+        compacted = _compact_file(file, settings, window, thread, tenant, force=force, focus=focus)
+    result = compacted.result
     if out is not None:
-        compacted = mend(result.messages, orphans=False).messages
-        output.write_text(out, write_history(compacted, history))
+        messages = mend(result.messages, orphans=False).messages
+        output.write_text(out, write_history(messages, compacted.history))
     texts = (str(warning.message) for warning in caught if warning.category is UserWarning)
-    notes = [*dict.fromkeys(texts), *mended.notes, *history.remarks]
+    notes = [*dict.fromkeys(texts), *compacted.notes]
     if focus is not None and names_embedded(model):
         notes.append("the embedded summariser takes no notice of --focus; give a --model")
-    # A result that continues the thread has a record before its own, or the thread's is in force.
-    continues_thread = result.record.parent if result.record is not None else result.head
-    if not is_new and not continues_thread:
-        notes.append(
-            f"the thread {name} holds another conversation already; recall searches the one that "
-            "was compacted last; to search both, give each a --thread of its own"
-        )
     if result.outcome == "kept" and not (force or result.failed or result.cause):
-        notes.append(_why_kept(result.tokens_before, window, trigger or ()))
+        notes.append(_why_kept(result.tokens_before, compacted.window, trigger or ()))
     data = {
-        **_as_data(result),
-        "messages_before": len(mended.messages),
-        "model": history.model,
-        "format": history.format.name,
-        "skipped": history.skipped + history.parsed.broken,
+        **_as_data(compacted),
         "archive": None if address is None else without_password(address),
-        "thread": name,
         "tenant": tenant,
-        "window": window,
         "output": None if out in (None, STDOUT) else str(out),
         "notes": notes,
     }
@@ -161,14 +140,63 @@ def compact(
     raise Exit(code)
 
 
+@dataclass(frozen=True)
+class _CompactedFile:
+    """A file whose history was compacted."""
+
+    history: HistoryFile
+    message_count: int  # before the compaction
+    window: int | None
+    thread: str
+    result: CompactionResult
+    notes: tuple[str, ...]  # for the user
+
+
+def _compact_file(
+    file: str,
+    settings: Mapping[str, Any],
+    window: int | None,
+    thread: str | None,
+    tenant: str,
+    *,
+    force: bool,
+    focus: str | None,
+) -> _CompactedFile:
+    """Read a file, and compact its history. `window` and `thread` replace those of the file."""
+    history = read_history(file)
+    mended = mend(history.messages)
+    window = window or history.window or windows.input_limit_in_profile(history.model)
+    name = history.thread_hint if thread is None else thread
+    of_file = {
+        "window": window,
+        "tokenizer": options.known_model(history.model),
+        "alternate_roles": _roles_for(history.model, settings["alternate_roles"]),
+    }
+    notes = [*mended.notes, *history.remarks]
+    with Compactor(**{**settings, **of_file}) as compactor:
+        archive = compactor.archive
+        is_new = archive is None or not archive.chain(Scope(tenant, name, "main"))
+        result = compactor.compact(
+            mended.messages, thread_id=name, tenant=tenant, force=force, focus=focus
+        )
+    # If the result continues the thread, its record has a parent, or the thread's is in force.
+    continues_thread = result.record.parent if result.record is not None else result.head_id
+    if not is_new and not continues_thread:
+        notes.append(
+            f"the thread {name} holds another conversation already; recall searches the one that "
+            "was compacted last; to search both, give each a --thread of its own"
+        )
+    return _CompactedFile(history, len(mended.messages), window, name, result, tuple(notes))
+
+
 def _roles_for(model: str | None, setting: str) -> str:
-    """Return `alternate_roles`: a file's model of an unknown tokenizer still tells by its name."""
+    """Return `alternate_roles`: "on" if the name of the model decides so."""
     by_name = joins_by_setting(cast("AlternateRoles", setting), model or "")
     return "on" if by_name else setting
 
 
 def _why_kept(tokens: int, window: int | None, triggers: Sequence[str]) -> str:
-    """Say how a history can be compacted that is still below its trigger."""
+    """Say how to compact a history that is below its trigger."""
     threshold = "170,000 tokens" if window is None else f"85% of the window, {window:,} tokens"
     smaller = f", or --window {tokens // 1000 * 1000}" if tokens > 999 else ""
     return (
@@ -177,14 +205,23 @@ def _why_kept(tokens: int, window: int | None, triggers: Sequence[str]) -> str:
     )
 
 
-def _as_data(result: CompactionResult) -> dict[str, Any]:
-    """Return a result as plain data."""
+def _as_data(compacted: _CompactedFile) -> dict[str, Any]:
+    """Return a compacted file and its result as plain data."""
+    result = compacted.result
+    history = compacted.history
     return {
         **{name: getattr(result, name) for name in RESULT_FIELDS},
+        "messages_before": compacted.message_count,
         "messages_after": len(result.messages),
         "redacted": dict(result.redacted),
+        "rules_left_out": [rule._asdict() for rule in result.rules_left_out],
         "cost": {name: getattr(result.cost, name) for name in COST},
         "failures": list(result.failures),
+        "model": history.model,
+        "format": history.format.name,
+        "skipped": history.skipped + history.parsed.broken,
+        "thread": compacted.thread,
+        "window": compacted.window,
     }
 
 
@@ -196,7 +233,7 @@ def _code_of(result: CompactionResult) -> int:
 
 
 def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
-    """Print the report; the reason only if no error message says it."""
+    """Print the report. The reason is left out if an error message has it."""
     line = partial(output.say, err=err)
     outcome = data["outcome"]
     reason = f": {data['reason']}" if why else ""
@@ -206,6 +243,9 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
     if data["redacted"]:
         kinds = (f"{kind} {count:,}" for kind, count in sorted(data["redacted"].items()))
         line(f"Secrets taken out of what is kept, in places: {', '.join(kinds)}")
+    for rule in data["rules_left_out"]:
+        text = " ".join(rule["text"].split())
+        line(f"No room for the rule {rule['id']}: {text}".replace("  ", " "), fg="yellow")
     for note in [*data["failures"], *data["notes"]]:
         line(f"Note: {note}", fg="yellow")
     if data["summary"]:
@@ -221,13 +261,13 @@ def _print(data: Mapping[str, Any], *, err: bool, why: bool) -> None:
 
 
 def _print_sizes(data: Mapping[str, Any], line: Callable[..., None]) -> None:
-    """Print the messages and tokens before and after, and what has left."""
+    """Print the messages and tokens before and after, and how many were evicted."""
     dropped = data["dropped"]
     before = data["messages_before"]
     if dropped:
         counts = f"{before:,} messages, of which {dropped:,} were evicted before"
         line(f"file   {counts}; a summary has their place")
-        before += 1 - dropped  # what was evicted before is one message, the summary
+        before += 1 - dropped  # the summary, one message, replaces those evicted before
     line(f"before {before:>9,} messages {data['tokens_before']:>11,} tokens")
     line(f"after  {data['messages_after']:>9,} messages {data['tokens_after']:>11,} tokens")
     if data["budget"] is not None:

@@ -51,20 +51,27 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     """
     from conspectus.config import load_config
     from conspectus.config.building import window_for
+    from conspectus.config.reading import SECTION
 
-    served: list[str] = []
+    notes_on_sections: list[str] = []
     limit = window
     try:
         config = load_config(file)
-        for section in dict.fromkeys(location[0] for location in config.source.lines):
-            check_section = _imports.plugged("conspectus.sections", str(section))
+        sections = {str(location[0]) for location in config.source.lines}
+        has_settings = SECTION in sections
+        for section in sorted(sections):
+            check_section = _imports.plugged("conspectus.sections", section)
             if check_section is not None:
+                has_settings = True
                 config, windows = check_section(file)
-                served.append(f"{section}: windows in tokens: {windows}")
-        # Another section's program learns the windows of its models; else that of the model that
-        # answers counts, and where none is named, of the one that writes.
+                notes_on_sections.append(f"{section}: windows in tokens: {windows}")
+        if not has_settings:
+            fix = f"write '{SECTION}:' on a line of its own, and its keys below"
+            raise ConfigError((f"{file}: there is no section '{SECTION}'; {fix}",))
+        # The program of another section learns the windows of its models. Otherwise the window is
+        # that of the model that answers; if none is named, that of the model that writes.
         name = config.model_name or config.source.default_model or ""
-        limit = window or (config.window if served else window_for(config, name))
+        limit = window or (config.window if notes_on_sections else window_for(config, name))
         on_models = _notes_on_models(config)
     except ConfigError as error:
         if as_json:
@@ -73,7 +80,8 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
         for problem in error.problems:
             complain(problem)
         raise typer.Exit(BAD_INPUT) from None
-    notes = [*config.source.notes, *config.policy().caveats(limit), *served, *on_models]
+    caveats = config.policy().caveats(limit)
+    notes = [*config.source.notes, *caveats, *notes_on_sections, *on_models]
     if not config.enabled:
         fix = "write 'enabled: true'" if config.trigger else "write 'enabled: true' and a trigger"
         notes.insert(0, f"summarisation is switched off; {fix} into the section 'summarization'")
@@ -93,12 +101,12 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
 
 
 def _notes_on_models(config: SummarizationConfig) -> list[str]:
-    """Say what stands in the way of the models that a configuration writes with.
+    """Say why models of a configuration may fail to write.
 
-    Without `models`, a name is one of a registry in Python, which this command does not see.
+    Without `models`, a name belongs to a registry in Python, which this command does not see.
 
     Raises:
-        ConfigError: a name has no entry in `models`, or an entry a variable that is not set.
+        ConfigError: a name has no entry in `models`, or an entry names a variable that is not set.
     """
     source = config.source
     notes: list[str] = []

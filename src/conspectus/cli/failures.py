@@ -45,17 +45,17 @@ CODES = (
 COMMANDS = "conspectus.commands"  # entry points of other packages
 DEBUG = "CONSPECTUS_DEBUG"  # environment variable that asks for tracebacks
 
-HARMLESS = ["hook"]  # commands that end with 0 whatever fails: another code stops who calls them
+HARMLESS = ["hook"]  # always end with 0, because another code would stop their callers
 
 
 class Program(TyperGroup):
-    """The top of the command line: every error ends as one line; other packages add commands.
+    """The program: every error ends as one line, and other packages add commands.
 
-    Each of these is imported on its first use.
+    A command of another package is imported when it is first used.
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """List all commands: own, then joined."""
+        """List all commands: our own, then those of other packages."""
         return list(dict.fromkeys([*super().list_commands(ctx), *_imports.names(COMMANDS)]))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -82,11 +82,11 @@ class Program(TyperGroup):
             code = super().main(args, **settings)
             sys.stdout.flush()
         except BrokenPipeError:
-            code = _closed()
+            code = _discard_output()
         except SystemExit as end:  # Typer and Rich leave this way when a pipe is closed
             if not isinstance(end.__context__, BrokenPipeError):
                 raise
-            code = _closed()
+            code = _discard_output()
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except Exception as error:
@@ -98,13 +98,13 @@ class Program(TyperGroup):
 
 
 def _check_streams() -> None:
-    """Give closed streams a number, so that no file gets it, and refuse a closed output."""
+    """Open closed streams as the null device; raise `InputError` if the output was closed."""
     closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
-    for name in closed:  # the lowest free numbers are theirs
+    for name in closed:  # the lowest free numbers are those of the streams
         number = os.open(os.devnull, os.O_RDWR)
         setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w"))
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal without the letters is no failure
+        if hasattr(stream, "reconfigure"):  # letters that a terminal lacks are no failure
             stream.reconfigure(errors=ESCAPED)
     if "stdout" in closed:
         raise InputError("standard output is closed; send it to a file, or to /dev/null")
@@ -113,7 +113,7 @@ def _check_streams() -> None:
 def complain(text: str) -> None:
     """Print an error on one line, without characters that a terminal would act on."""
     line = "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
-    with contextlib.suppress(OSError, ValueError):  # nobody need listen
+    with contextlib.suppress(OSError, ValueError):  # the stream may be closed
         print(f"conspectus: error: {line}", file=sys.stderr)
 
 
@@ -122,8 +122,8 @@ def _report(error: Exception, as_json: bool) -> int:
     kind = type(error).__name__
     text = str(error)
     code = next(code for errors, code in CODES if isinstance(error, errors))
-    # Typer's own: a wrong option or a missing argument. It brings a copy of click, or uses the one
-    # that is installed, so that no class tells such an error.
+    # Typer's own error: a wrong option or a missing argument. Typer has a copy of click, or uses
+    # the installed one, so such an error cannot be recognised by its class.
     told_by_typer = getattr(error, "format_message", None)
     if told_by_typer is not None:
         kind = "UsageError"
@@ -136,7 +136,7 @@ def _report(error: Exception, as_json: bool) -> int:
     elif isinstance(error, OSError):
         name = error.filename or "standard output"
         text = f"{name} cannot be used: {error.strerror or error}"
-        _closed()
+        _discard_output()
     elif code == INTERNAL:
         text = f"{kind}: {text} (this is a bug; set {DEBUG}=1 for the traceback)"
     if os.environ.get(DEBUG, "0") not in ("", "0"):
@@ -148,8 +148,8 @@ def _report(error: Exception, as_json: bool) -> int:
     return code
 
 
-def _closed() -> int:
-    """Send the output nowhere: Python would complain when it flushes a broken one at its end."""
+def _discard_output() -> int:
+    """Send the output to the null device: at its end, Python would fail to flush a broken one."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return CLOSED

@@ -19,7 +19,7 @@ from conspectus.recall.flow import unknown_thread
 from conspectus.tokens import family_of
 
 LOCAL = "local"  # the tenant of a single user
-IN_MEMORY = ("memory:", ":memory:")  # archives that end with the command
+IN_MEMORY = ("memory:", ":memory:")  # archives that are gone after the command
 
 UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
@@ -97,7 +97,7 @@ def archive_of(address: str | None) -> str:
 
 
 @contextlib.contextmanager
-def opened(
+def open_archive(
     address: str,
     tenant: str = LOCAL,
     thread: str | None = None,
@@ -107,9 +107,9 @@ def opened(
 ) -> Iterator[Archive]:
     """Open an archive, and close it at the end.
 
-    With `existing`, a missing or empty file is an error, so that reading changes none. A tenant of
-    which nothing is kept is an error too, except for the default one. An unknown thread, or session
-    of one, always is.
+    With `existing`, a missing or empty file is an error, so that reading never makes a file. A
+    tenant without data is an error, too, except for the default one. An unknown thread or session
+    is always an error.
     """
     check_address(address)
     file = file_of(address)

@@ -19,13 +19,13 @@ import typer
 
 from conspectus.errors import InputError
 
-ESCAPED = "backslashreplace"  # what becomes of characters that an encoding does not have
+ESCAPED = "backslashreplace"  # how characters are written that an encoding does not have
 STDOUT = Path("-")
-NUMERIC = "0123456789$–"  # the first characters of a number, or of the sign for none
+NUMERIC = "0123456789$–"  # the first characters of numbers, and the sign for none
 UNFOLDED = 10_000  # columns of a table that is not printed on a terminal
-SEPARATORS = str.maketrans("\t\n", "  ")  # of cells and rows, which no cell may hold
-PATIENCE = 2.0  # seconds until progress is said
-PACE = 5.0  # seconds between two lines of it
+SEPARATORS = str.maketrans("\t\n", "  ")  # the separators of cells and rows, which no cell may have
+PATIENCE = 2.0  # seconds until progress is shown
+PACE = 5.0  # seconds between two lines of progress
 
 
 def printable(text: str) -> str:
@@ -34,19 +34,19 @@ def printable(text: str) -> str:
 
 
 def many(count: int, noun: str) -> str:
-    """Count things by a noun, with an `s` unless there is one."""
+    """Return a number with its noun; the noun gets an `s` unless the number is 1."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def say(text: str, **style: Any) -> None:
-    """Print a text, made safe, on one line however long; `style` is that of `typer.secho`."""
+    """Print a text, made safe for a terminal; `style` is that of `typer.secho`."""
     typer.secho(printable(text), **style)
 
 
 def print_rows(rows: Sequence[Mapping[str, str | int | None]], otherwise: str = "") -> None:
     """Print rows: in columns on a terminal, elsewhere with tabs between the values.
 
-    Where there are none, print what is to be said `otherwise`.
+    If there are no rows, print the text `otherwise`.
     """
     if not rows:
         say(otherwise)
@@ -65,12 +65,12 @@ def _cell(value: str | int | None) -> str:
 
 
 def print_table(lines: Sequence[Sequence[str]], *, bad: Collection[tuple[int, int]] = ()) -> None:
-    """Print lines of cells in columns; those of numbers stand flush right.
+    """Print lines of cells in columns; numbers are aligned to the right.
 
     On a terminal a wide table is folded to its width. `bad` cells, by row below the first line and
     by column, are red there. A line of one cell is a heading.
     """
-    from rich.console import Console  # only now, as it takes a while
+    from rich.console import Console  # imported here, because it takes a while
     from rich.table import Table
     from rich.text import Text
 
@@ -100,7 +100,7 @@ def print_json(data: Any) -> None:
 
 @contextlib.contextmanager
 def working(label: str) -> Iterator[None]:
-    """Say on standard error what takes longer than `PATIENCE`."""
+    """Show progress on standard error, if the work takes longer than `PATIENCE`."""
     start = time.monotonic()
     ended = threading.Event()
 
@@ -129,21 +129,21 @@ def target_of(path: Path) -> Path:
 
 
 def check_output(path: Path | None, *read: Path | None) -> None:
-    """Refuse a path that is `read`, or that cannot be written to, before anything is paid for."""
+    """Check before a model is paid that a path can be written, and is not one that is `read`."""
     if path is None or path == STDOUT:
         return
     target = target_of(path)
     if target in [target_of(other) for other in read if other is not None]:
         raise InputError(f"{path} is an input, and is only read; give -o another name")
     if target.exists() and not target.is_file() and not target.is_dir():
-        return  # a device or a pipe, which no folder has to take in
+        return  # a device or a pipe, whose folder need not be writable
     if target.is_dir() or not os.access(target.parent, os.W_OK):
         need = "the name of a file, in a folder that exists and that you may write to"
         raise InputError(f"{path} cannot be written; give {need}")
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all, as UTF-8; on an error the old one is still there.
+    """Write a file as UTF-8, completely or not at all; after an error the old file is there.
 
     Permissions of an existing file stay. A device or a pipe is written to directly.
     """

@@ -10,13 +10,14 @@ from typer import Option
 
 from conspectus.cli import options, output
 from conspectus.cli.options import FileArgument, JsonOption
+from conspectus.engine.settings import KEEP
 from conspectus.messages import read_messages
 from conspectus.model import windows
 from conspectus.tokens import KNOWN, MAY_BE_HIGH, MAY_BE_LOW, TokenMeter
 from conspectus.transcripts import HistoryFile, mend, read_history
 
-LARGEST = 5  # messages that are listed by themselves
-START = 60  # characters that are shown of each
+LARGEST = 5  # the largest messages, which are listed one by one
+START = 60  # characters of each that are shown
 MODEL = "The model that reads the history, such as gpt-4o. Default: the model that FILE names."
 COUNTER = "The vocabulary of the model: tiktoken:o200k_base, or tokenizers:FILE."
 UNKNOWN = (
@@ -112,5 +113,19 @@ def _print(counted: dict[str, Any], history: HistoryFile) -> None:
             say(f"Tool {key.replace('_without_', ' without a ')}: message {numbers}", fg="yellow")
     for remark in history.remarks:
         say(remark)
-    file = "-" if history.path is None else shlex.quote(str(history.path))
-    say(f"Next: conspectus compact {file} --force", bold=True)
+    if counted["messages"]:
+        say(f"Next: {_next_command(counted, history)}", bold=True)
+
+
+def _next_command(counted: dict[str, Any], history: HistoryFile) -> str:
+    """Return a command that compacts the history.
+
+    With --force the newest 20 messages stay. A shorter history is compacted if it fills its window.
+    """
+    file = "-" if history.path is None else str(history.path)
+    command = ["conspectus", "compact", file]
+    if counted["messages"] > KEEP[1]:
+        command.append("--force")
+    else:
+        command += ["--window", str(counted["tokens"])]
+    return shlex.join(command)

@@ -1,4 +1,4 @@
-"""Configure summarisation by the `summarization:` section of a YAML file.
+"""Configure summarisation with the section `summarization:` of a YAML file.
 
 `load_config` reads and checks it; `create_middleware` makes the middleware of an agent.
 """

@@ -51,14 +51,15 @@ def create_summarization_middleware(
         model_registry: chat models by the names in the file: a mapping, whose values may be
             `provider:model` strings, or a function. Default: `models` in the file; a name that is
             not there is a `provider:model` string.
-        model: the agent's own model, or its name: its window is managed, and it writes where
-            `model_name` is null or fails. Default: the model of `model_name`, else the first of
+        model: the agent's own model, or its name. Its window is managed. It writes if `model_name`
+            is null, or if that model fails. Default: the model of `model_name`, else the first of
             `models` in the file.
-        settings: of `SummarizationMiddleware` that no file holds, such as `before_summarization`,
-            `tenant` and `on_event`, or that take the place of the file's, such as `archive`.
+        settings: settings of `SummarizationMiddleware` that a file cannot have, such as
+            `before_summarization`, `tenant` and `on_event`, or that replace those of the file, such
+            as `archive`.
 
     Raises:
-        ConfigError: there is no model to write, or a fraction has no window that is known.
+        ConfigError: there is no model to write, or the file has a fraction and no window is known.
         ArchiveError: its archive cannot be opened.
 
     Example:
@@ -78,7 +79,7 @@ def create_summarization_middleware(
     arguments |= {name: value for name, value in settings.items() if value is not None}
     try:
         return SummarizationMiddleware(**arguments)
-    except (ArchiveError, InputError) as error:  # of its archive
+    except (ArchiveError, InputError) as error:  # the error of the archive
         raise type(error)(config.source.problem(("archive",), str(error))) from error
 
 
@@ -129,6 +130,7 @@ def settings_of(config: SummarizationConfig) -> dict[str, Any]:
         "keep": config.keep.pair,
         "skills": config.skills,
         "pin": loaded(config.pin),
+        "rules": loaded(config.rules),
         "redact": loaded(config.redact),
         "token_counter": loaded(config.token_counter) or count_tokens_approximately,
     }
@@ -162,7 +164,7 @@ def models_of(
 def _own_model(
     config: SummarizationConfig, registry: ModelRegistry | None, model: ChatModel | str | None
 ) -> AnsweringModel | None:
-    """Return the agent's own model; None where that of `model_name` answers, too.
+    """Return the agent's own model; None if the model of `model_name` also answers.
 
     Raises:
         ConfigError: it cannot be built, or neither the file nor the caller names one.
@@ -179,30 +181,32 @@ def _own_model(
     raise config.source.error(("model_name",), text)
 
 
-def _writers(config: SummarizationConfig, registry: ModelRegistry | None, own: Any) -> list[Any]:
-    """Return the models that write, in turn; the agent's own stands in for those that fail.
+def _writers(
+    config: SummarizationConfig, registry: ModelRegistry | None, own_model: Any
+) -> list[Any]:
+    """Return the models that write, in turn; the agent's own model replaces those that fail.
 
     Raises:
-        ConfigError: one cannot be built, and there is no model of the agent's own.
+        ConfigError: a model cannot be built, and the agent's own model is not known.
     """
     writers: list[Any] = []
     for index, name in enumerate((config.model_name, *config.fallback_models)):
         location: Location = ("fallback_models", index - 1) if index else ("model_name",)
         try:
-            writers.append(model_named(config, registry, name) if name else own)
+            writers.append(model_named(config, registry, name) if name else own_model)
         except ConfigError as error:
             problem = config.source.problem(location, str(error))
-            if own is None:
+            if own_model is None:
                 raise ConfigError((problem,)) from error
             log("model_left_out", "%s; until then the agent's own model stands in", problem)
-    # The agent runs on its own model, so that one answers; the embedded summariser never fails.
-    if own is not None and own not in writers and EMBEDDED not in writers:
-        writers.append(own)
+    # The agent's own model works, because the agent uses it. The embedded summariser never fails.
+    if own_model is not None and own_model not in writers and EMBEDDED not in writers:
+        writers.append(own_model)
     return writers
 
 
 def _window_of_entries(config: SummarizationConfig, model: Any) -> int | None:
-    """Return the smallest window that `models` declares for a model that is known by its name."""
+    """Return the smallest window that `models` declares for a model with this name."""
     name = named(model)
     if not name:
         return None
@@ -229,10 +233,10 @@ def model_named(config: SummarizationConfig, registry: ModelRegistry | None, nam
         if callable(registry):
             model = registry(name)
         elif name not in listed and name in source.models:
-            model = _built(source.models[name], source)
+            model = _build_model(source.models[name], source)
         elif name not in listed and registry is not None:
-            known = ", ".join([*listed, *source.models]) or "none"
-            raise LookupError(f"no such name; known are {known}")
+            known_names = ", ".join([*listed, *source.models]) or "none"
+            raise LookupError(f"no such name; known are {known_names}")
         model = chat_model_named(model) if isinstance(model, str) else model
         if not is_runnable(model):
             raise TypeError(f"{type(model).__name__} is no chat model")
@@ -243,7 +247,7 @@ def model_named(config: SummarizationConfig, registry: ModelRegistry | None, nam
     return model
 
 
-def _built(entry: Mapping[str, Any], source: ConfigSource) -> Any:
+def _build_model(entry: Mapping[str, Any], source: ConfigSource) -> Any:
     """Build the chat model of an entry of `models`, as DeerFlow does, without thinking."""
     variables = Variables(source.secrets)
     filled = variables.fill(dict(entry))
@@ -262,7 +266,7 @@ def window_for(config: SummarizationConfig, name: str, profile: int | None = Non
     """Return the window of a model: of the file, of its entry in `models`, or of its profile.
 
     Raises:
-        ConfigError: it is unknown, and the file asks for a fraction of it.
+        ConfigError: it is unknown, and the file has a fraction of it.
     """
     entry = config.source.models.get(name, {})
     window = config.window or declared_window(entry) or profile

@@ -1,8 +1,8 @@
-"""The class that takes the place of DeerFlow's own, with its parameters and what its callers read.
+"""The class that replaces DeerFlow's own, with its parameters and what its callers read.
 
 DeerFlow's factory builds the middleware of the lead agent, of subagents and of the command
-`/compact`. It chooses models and hooks; this class takes them, and reads the configuration object
-that DeerFlow was given. Nothing of DeerFlow is imported before it is there.
+`/compact`. It chooses models and hooks. This class takes them, and reads DeerFlow's configuration
+object. It imports modules of DeerFlow only when it needs them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from conspectus.messages.alternation import joins_by_setting
 from conspectus.observe import log
 
 DEERFLOWS = "deerflow.agents.middlewares.summarization_middleware"
-"""The module of DeerFlow's in which this class takes the place of another."""
+"""The module of DeerFlow in which this class replaces another."""
 
 
 def config_of(app_config: Any) -> SummarizationConfig:
-    """Return the configuration that DeerFlow was given, with the keys of ours that it has kept.
+    """Return the configuration of DeerFlow, with our own keys as far as DeerFlow keeps them.
 
-    A configuration without a trigger compacts on demand alone.
+    Without a trigger, it compacts only on demand.
 
     Raises:
         ConfigError: a key or a value of its section `summarization` is invalid.
@@ -71,10 +71,10 @@ def user_of_deerflow(runtime: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ContextCompaction:
-    """What DeerFlow's command `/compact` reads of a compaction.
+    """The result of a compaction that DeerFlow's command `/compact` reads.
 
-    The summary is the first of the messages that stay; `summary_text` is empty, so that it is not
-    shown twice. `state` has our private channels.
+    The summary is the first of the preserved messages. `summary_text` is empty, so that the summary
+    is not shown twice. `state` has our private channels.
     """
 
     messages_to_summarize: tuple[BaseMessage, ...]
@@ -88,16 +88,16 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     """Our middleware with the parameters of DeerFlow's class of this name.
 
     Args:
-        model: the chat model that DeerFlow's factory has built, of the name `anchor_model_name`.
+        model: the chat model that DeerFlow's factory has built; its name is `anchor_model_name`.
         trigger, keep, summary_prompt: as in DeerFlow.
-        trim_tokens_to_summarize: not used: where the section sets it, it counts from there.
+        trim_tokens_to_summarize: not used; the value in the section is used.
         before_summarization: hooks, such as DeerFlow's `memory_flush_hook`.
         app_config: the configuration that DeerFlow was given.
         configured_model_name: the model that writes; None for the run's own.
         run_model_name: the model of the run, whose window is managed.
         anchor_model_name: the name of `model`.
         extensions: not used.
-        settings: of `SummarizationMiddleware`, in place of those of the section.
+        settings: settings of `SummarizationMiddleware` that replace those of the section.
 
     Raises:
         ConfigError: the section is invalid.
@@ -138,13 +138,13 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
             "tenant": user_of_deerflow,
         }
         if joins_by_setting(config.alternate_roles, named(arguments["model"])) is None:
-            # DeerFlow's own middleware puts messages of the user in a row into each request.
+            # DeerFlow's own middleware puts user messages in a row into each request.
             arguments["alternate_roles"] = "off"
         super().__init__(**(arguments | settings))
 
     @property
     def guards(self) -> tuple[ContextGuard[Any, Any], ...]:
-        """What stands last among the middleware of the agent: the guard of this one."""
+        """The middleware that must be last in the agent: the guard of this one."""
         return (ContextGuard(self),)
 
     async def acompact_state(
@@ -155,23 +155,22 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         force: bool = False,
         raise_on_failure: bool = False,
     ) -> ContextCompaction | None:
-        """Compact a state outside of a run, as `/compact` asks for it.
+        """Compact a state outside of a run, for `/compact`.
 
         Args:
-            state: with the messages of the thread.
-            runtime: whose context has the `thread_id`.
-            force: compact whatever the trigger says.
-            raise_on_failure: raise DeerFlow's `SummaryGenerationError` where no summary could be
-                made.
+            state: the state, with the messages of the thread.
+            runtime: a runtime whose context has the `thread_id`.
+            force: compact although the trigger is not reached.
+            raise_on_failure: raise DeerFlow's `SummaryGenerationError` if no summary could be made.
 
         Returns:
-            What stays and what leaves; None if nothing can leave.
+            The messages that stay and those that were evicted; None if none can be evicted.
         """
         setup = self._setup
         if raise_on_failure:
             strict = replace(setup.engine.settings, on_failure="raise")
             setup = setup.with_engine(replace(setup.engine, settings=strict))
-        step = AgentStep(setup, state, _run_of(runtime))
+        step = AgentStep.of(setup, state, _run_of(runtime))
         if not force and self._is_quiet(step):
             return None
         total_tokens = step.size_of(state["messages"]).tokens
@@ -185,9 +184,9 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         if update is None or "messages" not in update:
             return None
         history: list[BaseMessage] = state["messages"]
-        kept = tuple(update["messages"][1:])  # behind the removal of all
+        kept = tuple(update["messages"][1:])  # after the removal of all
         if _contents(kept) == _contents(history):
-            return None  # the record that these messages began with was found again, and no more
+            return None  # only the record of these messages was found again
         kept_ids = {message.id for message in kept}
         return ContextCompaction(
             messages_to_summarize=tuple(m for m in history if m.id not in kept_ids),
@@ -200,9 +199,9 @@ class DeerFlowSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
 def _models_of(
     config: SummarizationConfig, registry: Any, answering: str | None, model: Any
 ) -> dict[str, Any]:
-    """Return models and window as a file of ours would; with DeerFlow's model where that fails.
+    """Return models and window as our configuration gives them.
 
-    `answering` names the model of the run.
+    If that fails, return the model that DeerFlow has built. `answering` names the model of the run.
     """
     try:
         return models_of(config, registry, answering or model)
@@ -219,7 +218,7 @@ def _create_chat_model(name: str, app_config: Any) -> Any:
 
 
 def _contents(messages: Sequence[BaseMessage]) -> list[tuple[str | None, Any]]:
-    """Return what tells whether a compaction has changed messages: their ids and contents."""
+    """Return ids and contents of messages, to see whether a compaction has changed them."""
     return [(message.id, message.content) for message in messages]
 
 

@@ -1,4 +1,4 @@
-"""A section of a YAML file as plain values; each mistake with its line, and without secrets."""
+"""Read a section of a YAML file as plain values; show mistakes by line, without secrets."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from pydantic import BaseModel, ValidationError
 from conspectus.archive import without_password
 from conspectus.errors import ConfigError, did_you_mean
 
-SECTION = "summarization"  # the section that is ours; the rest of a file belongs to others
-OTHERS = ("models", "skills")  # sections of others that are made use of
-LONGEST_PROBLEM = 2_000  # characters that are shown of a mistake
-LONGEST_VALUE = 60  # characters that are shown of a wrong value in it
+SECTION = "summarization"  # our section; the others belong to other programs
+OTHERS = ("models", "skills")  # sections of other programs that we read
+LONGEST_PROBLEM = 2_000  # most characters of a mistake that are shown
+LONGEST_VALUE = 60  # most characters of a wrong value that are shown
 
-Location = tuple[str | int, ...]  # keys, and indexes of lists, from the section on
+Location = tuple[str | int, ...]  # keys and list indexes, inside the section
 
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _NOISE = re.compile(r"^Value error, |^(Input|String) |, (got|unable to) .*| or instance .*")
-"""Parts of pydantic's messages that say nothing to whoever writes a file."""
+"""Parts of pydantic's messages that do not help the author of a file."""
 
 
 @dataclass(frozen=True)
 class ConfigSource:
-    """Where a configuration was read; empty for one that is made in Python."""
+    """Where a configuration was read. It is empty for a configuration that is made in Python."""
 
     file: Path | None = None
     section: str = SECTION
-    lines: Mapping[Location, int] = field(default_factory=dict, repr=False)  # from the root on
-    # The name of each environment variable that was read, by its value. The mapping is shared with
-    # whoever reads more of them later, so that these are hidden, too.
+    lines: Mapping[Location, int] = field(default_factory=dict, repr=False)  # with the section
+    # The name of each environment variable that was read, by its value. Code that reads more
+    # variables later adds them to this mapping, so that they are hidden, too.
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
     missing: Mapping[Location, str] = field(default_factory=dict, repr=False)  # variables not set
     sections: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of others
@@ -46,7 +46,7 @@ class ConfigSource:
 
     @property
     def models(self) -> dict[str, dict[str, Any]]:
-        """The entries of `models` by name, in order; of two with one name the first counts."""
+        """The entries of `models` by name, in order; if two have one name, the first counts."""
         listed = self.sections.get("models")
         entries: dict[str, dict[str, Any]] = {}
         for entry in listed if isinstance(listed, list) else ():
@@ -60,13 +60,13 @@ class ConfigSource:
         return next(iter(self.models), None)
 
     def unset_variables(self, value: Any) -> list[str]:
-        """Say which environment variables a value asks for that are not set."""
+        """Say which environment variables a value names that are not set."""
         variables = Variables({})
         variables.fill(value)
         return list(variables.missing.values())
 
     def line(self, location: Location) -> int:
-        """Return the line of a value, or of what holds it."""
+        """Return the line of a value, or of the value around it."""
         for end in range(len(location), -1, -1):
             line = self.lines.get((self.section, *location[:end]))
             if line is not None:
@@ -91,24 +91,24 @@ class ConfigSource:
         return tuple(problems)
 
     def mistakes(self, error: ValidationError, *models: type[BaseModel]) -> dict[Location, str]:
-        """Say for each wrong place what is wrong, and what to write.
+        """Say for each wrong value what is wrong, and what to write.
 
-        The first of `models` is that of the section, the last that of mappings in it.
+        The first of `models` is the model of the section, the last that of mappings in it.
         """
         texts: dict[Location, str] = {}
         for mistake in error.errors(include_url=False):
             location: Location = ()
             for step in mistake["loc"]:
-                # What is in no file is pydantic's name of an alternative.
+                # A step that is not in the file is pydantic's name of an alternative.
                 if not location or (self.section, *location, step) in self.lines:
                     location = (*location, step)
             texts.setdefault(location, self._sentence(mistake, *models))
-        # A mistake inside of a value says more than one of the whole value.
+        # A mistake inside a value says more than a mistake of the whole value.
         enclosing = {location[:end] for location in texts for end in range(len(location))}
         return {location: text for location, text in texts.items() if location not in enclosing}
 
     def _sentence(self, mistake: Any, *models: type[BaseModel]) -> str:
-        """Say what a mistake of pydantic means, with the description of its key."""
+        """Say what a mistake found by pydantic means, with the description of its key."""
         problem = mistake["type"]
         steps = mistake["loc"]
         is_unknown = problem == "extra_forbidden"
@@ -140,31 +140,31 @@ class ConfigSource:
             return {self.hidden(key): self.hidden(item) for key, item in value.items()}
         if not isinstance(value, str):
             return value
-        # The longest first, as a shorter one may be a part of it.
+        # The longest first, because a shorter one may be a part of it.
         for secret, name in sorted(self.secrets.items(), key=lambda item: -len(item[0])):
             if value == secret:
                 value = name
-            elif len(secret) > 3:  # a shorter one stands in many words
+            elif len(secret) > 3:  # a shorter one occurs in many words
                 value = value.replace(secret, name)
         return without_password(value)
 
 
 def _in_brackets(description: str | None) -> str:
-    """Return the description of a key as it stands behind a mistake."""
+    """Return the description of a key in brackets, to follow a mistake."""
     if not description:
         return ""
     return f" ({description[0].lower()}{description[1:].removesuffix('.')})"
 
 
 class Variables:
-    """Environment variables that values name as `$NAME` or `${NAME}`, as they are read.
+    """Reads environment variables that values name as `$NAME` or `${NAME}`.
 
-    `names` gets the name of each one by its value, so that it can be hidden.
+    It adds the name of each one to `names`, by its value, so that the value can be hidden.
     """
 
     def __init__(self, names: dict[str, str]) -> None:
         self.names = names
-        self.missing: dict[Location, str] = {}  # what to say of those that are not set
+        self.missing: dict[Location, str] = {}  # what to say about those that are not set
 
     def fill(self, value: Any, location: Location = ()) -> Any:
         """Return plain values with environment variables in the place of their names."""
@@ -189,7 +189,7 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, ConfigSource]:
     """Return the values of a section, None if it is missing, and their source.
 
     Raises:
-        ConfigError: the file cannot be read, is no YAML, or nothing can be made of the section.
+        ConfigError: the file cannot be read, is no YAML, or the section has an unknown form.
     """
     lines: dict[Location, int] = {}
     section: Any = None
@@ -211,16 +211,16 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, ConfigSource]:
             if key.value == name:
                 section = loader.construct_document(node)
             elif key.value in OTHERS:
-                with suppress(Exception):  # what others write is theirs to check
+                with suppress(Exception):  # sections of other programs are not checked here
                     sections[key.value] = loader.construct_document(node)
         section = variables.fill(section)
     except OSError as error:
         why = f"{file}: cannot be read ({error.strerror}); check its path and permissions"
         raise ConfigError((why,)) from None
-    except Exception as error:  # a tag may not suit its value, and fails in many ways
+    except Exception as error:  # a wrong tag raises many kinds of errors
         mark = getattr(error, "problem_mark", None)
         problem = str(getattr(error, "problem", None) or error)
-        if type(error) is not yaml.MarkedYAMLError:  # ours is of the class, YAML's own are below it
+        if type(error) is not yaml.MarkedYAMLError:  # YAML's own are subclasses
             problem = (
                 f"YAML cannot read this ({' '.join(problem.split())}); check the indentation "
                 "(spaces, no tabs), colons, quotes, brackets and aliases, and save it as UTF-8"
@@ -228,13 +228,13 @@ def read_section(file: Path, name: str = SECTION) -> tuple[Any, ConfigSource]:
         line = mark.line + 1 if mark else lines.get((name,), 1)
         raise ConfigError((f"{file}, line {line}: {problem}",)) from None
     source = ConfigSource(file, name, lines, variables.names, variables.missing, sections)
-    if source.missing and name != SECTION:  # ours may be switched off
+    if source.missing and name != SECTION:  # our section may be switched off
         raise ConfigError(source.problems(source.missing))
     return section, source
 
 
 def _marks(node: Any, section: str, location: Location = ()) -> Iterator[tuple[Location, Any]]:
-    """Yield the mark of each key and item; of other sections only that of their names."""
+    """Yield the mark of each key and item; for other sections, only the mark of the name."""
     parts: list[tuple[str | int, Any, Any]] = []
     if isinstance(node, yaml.SequenceNode):
         parts = [(index, item.start_mark, item) for index, item in enumerate(node.value)]

@@ -31,7 +31,7 @@ from conspectus.engine.settings import MOST_TOKENS, FileSettings, RequestKind
 from conspectus.errors import ConfigError, did_you_mean
 from conspectus.messages.alternation import AlternateRoles
 from conspectus.model.prompts import Template
-from conspectus.notes.tools import FOLDER, Skills
+from conspectus.notes.skills import FOLDER, Skills
 from conspectus.redaction import Redaction
 from conspectus.tokens import TokenMeter
 
@@ -47,11 +47,12 @@ DISABLED_VALUES = (
 )  # values of `enabled`, as pydantic reads them
 OBSOLETE_PREFIX = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
 MISPLACED_KEYS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")
-"""Keys of the section that may have been written beside it; no other section has such a name."""
+"""Keys of the section that a user may have written outside of it. No other section has such a
+name."""
 
 
 def loaded(setting: Any) -> Any:
-    """Import the function that `package.module:name` names; other settings stay as they are.
+    """Import a function by `package.module:name`; return other values as they are.
 
     Raises:
         ValueError: it cannot be imported or called.
@@ -80,7 +81,7 @@ def _checked(check: Callable[[Any], Any]) -> AfterValidator:
 
 
 def _check_sizes(sizes: Mapping[Unit, int | float]) -> None:
-    """Refuse a number that is no size of its unit."""
+    """Raise `ValueError` for a number that is no size of its unit."""
     for unit, value in sizes.items():
         if unit == "fraction":
             is_valid = 0 < value <= 1
@@ -106,7 +107,7 @@ def _archive(value: str, info: ValidationInfo) -> str:
 
 
 def _counter(value: str, info: ValidationInfo) -> str:
-    """Load a counter; a vocabulary may be a file beside the configuration."""
+    """Load a counter; a vocabulary may be a file in the folder of the configuration."""
     library, _, name = value.partition(":")
     folder = (info.context or {}).get("folder", Path())
     if library == "tokenizers" and (folder / name).is_file():
@@ -117,6 +118,12 @@ def _counter(value: str, info: ValidationInfo) -> str:
     return value
 
 
+def _rules(value: Any) -> None:
+    """Refuse a text that names no function: sentences stand in a list."""
+    if isinstance(value, str) and not callable(loaded(value)):
+        raise ValueError(f"'{value:.60}' names no function; write a sentence into a list: ['...']")
+
+
 def _no_flag(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("a number is needed, not true or false")
@@ -124,7 +131,7 @@ def _no_flag(value: Any) -> Any:
 
 
 def _on_and_off(value: Any) -> Any:
-    """Read what YAML has made of `on` and `off`."""
+    """Return `on` or `off` for the booleans that YAML reads them as."""
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
@@ -154,7 +161,7 @@ class SectionPart(
     protected_namespaces=(),
     use_attribute_docstrings=True,
 ):
-    """A mapping of the section: its keys are known, and its values are read as DeerFlow's are."""
+    """A mapping in the section, with known keys. Values are read as DeerFlow reads them."""
 
 
 class SizeSetting(SectionPart, frozen=True):
@@ -177,7 +184,7 @@ class SizeSetting(SectionPart, frozen=True):
 
 
 def _form(value: Any) -> str:
-    """Return which form a condition has: one size, or a mapping of which all must hold."""
+    """Return the form of a condition: one size, or a mapping of sizes that must all be reached."""
     is_mapping = isinstance(value, Mapping) and bool(value)
     return "all" if is_mapping and not {"type", "value"} & set(value) else "size"
 
@@ -239,6 +246,8 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
     """true, or package.module:function, which takes a text and returns a text."""
     pin: Annotated[Text, _checked(loaded)] | None = None
     """A key of additional_kwargs, or package.module:function."""
+    rules: Annotated[list[Text] | Text, _checked(_rules)] | None = None
+    """A list of sentences, or package.module:function."""
     stale_results: Annotated[bool | dict[str, Any], _checked(StaleResults.build)] = False
     """true, or a mapping with some of over, newest, least, tools, exclude, arguments."""
     summary_request: RequestKind = "smallest"
@@ -293,7 +302,7 @@ class SummarizationConfig(SectionPart, FileSettings, frozen=True):
 
 
 def _describe_keys() -> None:
-    """Describe each key by the setting that it stands for, then by what a file writes."""
+    """Describe each key: by its setting's meaning, then by the form of its value in a file."""
     for name, key in SummarizationConfig.model_fields.items():
         setting = meaning(FileSettings, name).replace("None", "null")
         key.description = " ".join(f"{setting} {key.description or ''}".split())
@@ -367,7 +376,7 @@ def load_config(
 
 
 def _check_form(section: Any, source: ConfigSource) -> None:
-    """Refuse a section of another form, one that is misspelt, and keys that stand outside of it."""
+    """Check the form of the section, its name, and that its keys are inside it."""
     form = f"write '{SECTION}:' on a line of its own, and its keys below, two spaces further in"
     if not isinstance(section, dict):
         raise source.error((), f"'{SECTION}' holds keys such as 'enabled: true'; {form}")

@@ -1,4 +1,4 @@
-"""What the core plans over: messages in view by their sizes and calls, and the window for them."""
+"""The input of the core: the messages in view, by their sizes and calls, and the window."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ Role = Literal["system", "user", "assistant", "tool", "other"]
 
 @dataclass(slots=True)
 class Item:
-    """One message in view, as far as plans go by it; never changed, but slow to make if frozen."""
+    """One message in view, as plans need it. It is never changed; freezing it would be slow."""
 
     key: str  # identity and version of the original; equal keys mean equal bytes
     role: Role
     tokens: int
-    # calls, answers, needs: ids of calls that it makes, answers, or needs before it
+    # ids of the calls that it makes, that it answers, and that must come before it
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    # it continues the reply in the message before it; a provider takes both or none
+    # it continues the reply of the message before it; a provider accepts both or neither
     continues_reply: bool = False
-    # it stays in view: by `pin`, as its provider alone can read it, or as what a host has stated
+    # it stays in view: by `pin`, or because only its provider can read it, or because a host has
+    # stated it
     pinned: bool = False
     summary: bool = False  # it is a summary of earlier messages, ours or another library's
     clipped: bool = False  # it is a clip already
-    tokens_for_keep: int | None = None  # by the caller's count; None where `tokens` is that
-    # it bears a summary's label: nobody takes it for the user's, even where it is planned as an
-    # ordinary message
+    tokens_for_keep: int | None = None  # by the caller's count; None if `tokens` is that count
+    # it has the label of a summary, so it is never the user's newest message, even if it is planned
+    # as an ordinary message
     labelled: bool = False
-    by_host: bool = False  # it stands in the user's role, and a host wrote it
-    # a host's statement about what a newer one states anew, such as yesterday's date
+    by_host: bool = False  # it is in the user's role, but a host wrote it
+    # a host's statement that a newer one replaces, such as yesterday's date
     superseded: bool = False
     tools: tuple[str, ...] = ()  # names of the tools whose results it holds
     expendable: bool = False  # a tool marked its result as not needed again
 
     @property
     def least(self) -> int:
-        """The fewest tokens that it can take in view; an item that may be clipped returns fewer."""
+        """The fewest tokens that it can take; `ViewItem` returns fewer if it may be clipped."""
         return self.tokens
 
 

@@ -1,4 +1,4 @@
-"""The ladder: what leaves, what is clipped, and the order in which things give way to fit."""
+"""How a history is made to fit: what leaves, what is clipped, and what gives way in which order."""
 
 from __future__ import annotations
 
@@ -10,33 +10,38 @@ from typing import Literal, NamedTuple
 
 from conspectus.core.bisection import highest_that_fits
 from conspectus.core.exchanges import Exchanges, match_calls, must_stay
+from conspectus.core.growth import REARM
 from conspectus.core.items import Item
-from conspectus.core.plans import Compact, Keep, PlannedClip
-from conspectus.core.policy import LARGEST_SUMMARY, REARM
-
-BOUNDLESS = 2**62  # Tokens of an unknown window
+from conspectus.core.plan_types import FORCED, Cause, Compact, Keep, PlannedClip
+from conspectus.core.summary_room import BOUNDLESS, LARGEST_SUMMARY, NO_ROOM, SummaryRoom
 
 FREE_AFTERWARDS = 0.4
-"""The free share, two fifths: a compaction leaves so much of the budget, or of the size at which
-the trigger fires, free for new messages, so that the next compaction is far away."""
+"""The free share, two fifths. After a compaction, this share of the budget, or of the size at which
+the trigger fires, is free for new messages, so that the next compaction is far away."""
 
-BESIDE = 0.5
-"""Where messages that must stay take much of that size, notes may take this share of its rest, even
-if less than the free share is left: beside long instructions, notes are worth more than a later
+NOTES_SHARE_OF_REST = 0.5
+"""If messages that must stay take much of that size, notes may take this share of the rest, even if
+less than the free share is left. Next to long instructions, long notes are worth more than a later
 compaction."""
 
-CLIP_TO = 200  # Tokens of a stale result that is clipped
+CLIP_TO = 200
+"""Tokens to which a stale result is clipped."""
 
-GIANT = 1 / 4  # A message of more than this share of the budget is a giant
-LARGE = 1 / 8  # One of more than this share is large
-SHORT = 1 / 16  # The least share that is shown of a message so that more may stay
+GIANT = 1 / 4
+"""A message of more than this share of the budget is a giant."""
+
+LARGE = 1 / 8
+"""A message of more than this share of the budget is large."""
+
+SHORTEST_CLIP = 1 / 16
+"""The smallest share of the budget to which a message is clipped so that other messages stay."""
 
 MOST_FIXED_WITH_UNREAD = 1 / 2
-"""Share of the budget that messages that never leave may take together with late results that no
-model has read. Where they take more, these results may leave: a summariser reads them instead."""
+"""The share of the budget that messages that never leave may take together with late results that
+no model has read. If they take more, these results may leave: a summariser reads them instead."""
 
-KEEPS_STANDING = 0
-"""`Compact.summary_tokens` of a plan that makes no summary: the one in view, if any, stays."""
+NO_NEW_SUMMARY = 0
+"""The target of a plan that makes no summary: the one in view, if any, stays."""
 
 BudgetRule = Literal["with_free_share", "with_room_to_grow", "whole_budget"]
 CutRule = Literal["where_keep_asks", "first_that_fits", "last"]
@@ -47,18 +52,18 @@ Clippable = Literal["nothing", "giants", "large", "all"]
 class Rung:
     """One way to fit."""
 
-    budget: BudgetRule
-    # The summary gets at least this part of its full size; at 0 its least useful size.
+    budget_rule: BudgetRule
+    # the summary gets at least this part of its full size; with 0 its least useful size
     summary: float
     cut: CutRule
     clips: Clippable = "giants"  # what may be clipped
-    # messages that no cut can remove, and that the user wrote or pinned, are shown whole
+    # messages that never leave, and that the user wrote or pinned, are not clipped
     spares_users: bool = False
     least_summary_only: bool = False  # the rest of the budget is for clipped messages
 
 
 LADDER = (
-    # less of the newest history is kept
+    # fewer of the newest messages are kept
     Rung("with_free_share", summary=1, cut="first_that_fits", spares_users=True),
     # large results are clipped
     Rung("with_free_share", summary=1, cut="first_that_fits", clips="large", spares_users=True),
@@ -68,13 +73,13 @@ LADDER = (
     Rung("with_free_share", summary=0, cut="first_that_fits", clips="large", spares_users=True),
     # less is free than a compaction aims at
     Rung("with_room_to_grow", summary=0.5, cut="last", spares_users=True),
-    # the user's newest message and pinned ones are clipped
+    # the user's newest message and pinned messages are clipped
     Rung("with_free_share", summary=0.5, cut="first_that_fits"),
     # both: less is free, and the summary gets its least size
     Rung("with_room_to_grow", summary=0, cut="last"),
     # no room is left to grow
     Rung("whole_budget", summary=0, cut="first_that_fits"),
-    # all that may be clipped is, and what must stay gets what the least summary leaves
+    # all that may be clipped is clipped; what must stay gets the room that the least summary leaves
     Rung("whole_budget", summary=0, cut="last", clips="all", least_summary_only=True),
 )
 """The order in which things give way: the first rung that fits is the plan."""
@@ -83,11 +88,11 @@ LADDER_BY_KEEP = (
     # what `keep` asks for is kept
     Rung("with_free_share", summary=0.5, cut="where_keep_asks"),
     *LADDER[:4],
-    # where even keeping less is of no avail, `keep` does not give way for what is to be free
+    # if it does not help to keep less, `keep` does not give way to the free share
     Rung("with_room_to_grow", summary=0, cut="where_keep_asks"),
     *LADDER[4:],
 )
-"""The same where the size of `keep` is a caller's own choice."""
+"""The same if the caller has set the size of `keep`."""
 
 OLDEST_FIRST = (
     # a part of the history leaves
@@ -95,14 +100,14 @@ OLDEST_FIRST = (
     # the summary gets half of its size, or its least
     Rung("whole_budget", summary=0.5, cut="first_that_fits", clips="nothing"),
     Rung("whole_budget", summary=0, cut="first_that_fits", clips="nothing"),
-    # all that may be clipped is
+    # all that may be clipped is clipped
     Rung("whole_budget", summary=0, cut="last", clips="all"),
 )
 """LangMem's order: the oldest part leaves, and nothing is clipped as long as that is enough."""
 
 
 class Division(NamedTuple):
-    """A history divided at one cut: places of messages. Summaries are in neither part."""
+    """A history divided at one cut, as places. Summaries are in neither part."""
 
     evicted: Sequence[int]
     kept: Sequence[int]
@@ -110,34 +115,36 @@ class Division(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryBounds:
-    """The tokens that a summary message may take, its frame included.
+    """What limits the target of a summary while the ladder lowers it. All sizes are tokens.
 
     Attributes:
-        longest: the most tokens that a summariser is asked for.
-        full: the size of which a rung asks for a part; 0 for `longest`.
-        floor: the fewest tokens of a useful summary.
-        says_something: the fewest tokens of a summary that has a text in its frame.
-        cap: the most tokens that a caller has allowed; None if the caller has set no size.
-        full_ratio_up_to: a summary may take half of the tokens that it replaces; up to this size,
+        room: how long the message of the summary may be. Its target is the largest one.
+        full: the size of which a rung asks for a part; 0 for the largest target.
+        floor: the size below which a summary is of little use.
+        says_something: the size from which a summary has a text in its frame.
+        full_ratio_up_to: a summary may take half of the tokens that it replaces. Up to this size,
             it may take all of them.
-        share_beside: the largest share that the summary takes of the budget that the kept messages
+        share_of_rest: the largest share that the summary takes of the budget that the kept messages
             leave.
-        never_larger: whether the summary must be smaller than the messages that it replaces, in
-            any case.
+        never_larger: whether the summary must always be smaller than the messages that it replaces.
     """
 
-    longest: int = 0
+    room: SummaryRoom = NO_ROOM
     full: int = 0
     floor: int = 1
     says_something: int = 0
-    cap: int | None = None
     full_ratio_up_to: int = LARGEST_SUMMARY
-    share_beside: float = 1
+    share_of_rest: float = 1
     never_larger: bool = False
 
     @property
+    def longest(self) -> int:
+        """The largest target."""
+        return self.room.target
+
+    @property
     def least(self) -> int:
-        """The fewest tokens of a useful summary; no more than `longest`."""
+        """The smallest target: `floor`, or the largest target if that is smaller."""
         return max(1, min(self.floor, self.longest))
 
 
@@ -146,22 +153,23 @@ class Ladder:
     """The arithmetic of one history, and the rungs that make it fit. All sizes are tokens."""
 
     items: Sequence[Item]  # the history, a summary in force included
-    limit: int | None  # for all messages; None for no limit
+    budget_or_none: int | None  # for all messages; None if there is no limit
     summary: SummaryBounds = SummaryBounds()
     _: KW_ONLY
     gain: int = 0  # tokens by which a plan must make the history smaller
     clip_users: bool = True  # messages in the user's role may be clipped
-    base: int = 0  # tokens that a list takes beside its messages, whichever these are
-    # tokens at which the trigger fires; None if it counts messages alone
+    base: int = 0  # tokens that a list takes in addition to its messages, whichever these are
+    # tokens at which the trigger fires; None if it counts only messages, or is near the window
     fires_at: int | None = None
-    growth: int = 0  # tokens that will have come until the plan takes effect
+    growth: int = 0  # tokens that will be added before the plan takes effect
+    cause: Cause = FORCED  # of its plans
 
     # What the history is made of
 
     @cached_property
     def budget(self) -> int:
         """The tokens for all messages."""
-        return BOUNDLESS if self.limit is None else self.limit
+        return BOUNDLESS if self.budget_or_none is None else self.budget_or_none
 
     @cached_property
     def tokens(self) -> int:
@@ -169,7 +177,7 @@ class Ladder:
         return self.base + sum(item.tokens for item in self.items)
 
     @cached_property
-    def standing_summary(self) -> int:
+    def standing_tokens(self) -> int:
         """The size of the summaries in view, which the next one replaces."""
         return sum(item.tokens for item in self.items if item.summary)
 
@@ -181,64 +189,65 @@ class Ladder:
     @cached_property
     def legal_cuts(self) -> list[int]:
         """The places before which the history may be divided; the first if no place is legal."""
-        return [cut for cut in range(len(self.items)) if self.exchanges.cuts[cut]] or [0]
+        return [cut for cut in range(len(self.items)) if self.exchanges.may_cut_before[cut]] or [0]
 
     @cached_property
     def fixed(self) -> frozenset[int]:
         """The places of messages that never leave.
 
-        Late second results that no model has read are among them, unless all of them together
-        would take more than half of the budget.
+        Late results that no model has read are among them, unless all of them together would take
+        more than half of the budget.
         """
         fixed = must_stay(self.items, self.exchanges)
-        if sum(self.items[at].tokens for at in fixed) > self.budget * MOST_FIXED_WITH_UNREAD:
+        if sum(self.items[place].tokens for place in fixed) > self.budget * MOST_FIXED_WITH_UNREAD:
             return must_stay(self.items, self.exchanges, unread_stay=False)
         return fixed
 
     @cached_property
     def fixed_tokens(self) -> int:
         """The tokens of messages that never leave."""
-        return self.base + sum(self.items[at].tokens for at in self.fixed)
+        return self.base + sum(self.items[place].tokens for place in self.fixed)
 
     @cached_property
     def never_clipped(self) -> frozenset[int]:
-        """The places of messages that are shown whole or not at all."""
+        """The places of messages that are not clipped."""
         if self.clip_users:
             return self.exchanges.unclippable
-        in_users_role = (at for at, item in enumerate(self.items) if item.role == "user")
+        in_users_role = (place for place, item in enumerate(self.items) if item.role == "user")
         return self.exchanges.unclippable.union(in_users_role)
 
     @cached_property
     def clipped_last(self) -> frozenset[int]:
         """The places of messages that users wrote or pinned; they are clipped after all others."""
         return frozenset(
-            at
-            for at, item in enumerate(self.items)
+            place
+            for place, item in enumerate(self.items)
             if item.pinned or (item.role == "user" and not item.by_host)
         )
 
     @cached_property
     def first_leaving(self) -> int:
-        """The place of the first message that may leave; the length without one."""
+        """The place of the first message that may leave; the length if there is none."""
         places = range(len(self.items))
-        may_leave = (at for at in places if not self.items[at].summary and at not in self.fixed)
+        movable = (place for place in places if place not in self.fixed)
+        may_leave = (place for place in movable if not self.items[place].summary)
         return next(may_leave, len(self.items))
 
     @cached_property
     def first_cut(self) -> int:
-        """The first cut at which a message leaves; orphans leave at any cut."""
+        """The first cut at which a message leaves. Orphans leave at any cut."""
         return 0 if self.exchanges.orphans else self.first_leaving + 1
 
     @cached_property
     def kept_at(self) -> list[int]:
-        """For each cut, the tokens of the messages that stay, shown whole."""
+        """For each cut, the tokens of the messages that stay, if none is clipped."""
         return self.sizes_at_cuts()
 
     # How much a history may take
 
     @cached_property
     def next_compaction_at(self) -> int:
-        """The tokens at which the next compaction comes: the budget, or the trigger's size."""
+        """The tokens at which the next compaction is due, by the budget or by the trigger."""
         return min(self.budget, self.fires_at or self.budget)
 
     @cached_property
@@ -247,59 +256,59 @@ class Ladder:
         basis = self.next_compaction_at
         aim = int(basis * (1 - FREE_AFTERWARDS)) - self.growth
         if self.fixed_tokens < basis:
-            beside = int((basis - self.fixed_tokens) * BESIDE)
-            aim = max(aim, self.fixed_tokens + beside - self.growth)
+            notes = int((basis - self.fixed_tokens) * NOTES_SHARE_OF_REST)
+            aim = max(aim, self.fixed_tokens + notes - self.growth)
         return {
             "with_free_share": min(self.budget, aim),
             "with_room_to_grow": int(self.budget / REARM),
             "whole_budget": self.budget,
         }
 
-    # What a cut comes to
+    # What a cut leaves
 
     def divide(self, cut: int) -> Division:
         """Divide the history at a cut.
 
-        A summary is replaced, an orphan leaves anyway, and a late second result that was read stays
-        as long as its call does.
+        A summary is replaced, an orphan leaves at any cut, and a late result that was read stays as
+        long as its call may.
         """
         evicted: list[int] = []
         kept: list[int] = []
-        for at, item in enumerate(self.items):
+        for place, item in enumerate(self.items):
             if item.summary:
                 continue
-            leaves = self._leaves_at(at, cut) and at not in self.fixed
-            (evicted if leaves else kept).append(at)
+            leaves = self._leaves_at(place, cut) and place not in self.fixed
+            (evicted if leaves else kept).append(place)
         return Division(evicted, kept)
 
-    def _leaves_at(self, at: int, cut: int) -> bool:
+    def _leaves_at(self, place: int, cut: int) -> bool:
         """Tell whether a message that may leave does so at a cut."""
-        return self._leaves_with(at) < cut or at in self.exchanges.orphans
+        return self._leaves_with(place) < cut or place in self.exchanges.orphans
 
-    def _leaves_with(self, at: int) -> int:
+    def _leaves_with(self, place: int) -> int:
         """Return the place of the message with which this one leaves: its own, or its call's."""
-        return min(at, self.exchanges.late_results.get(at, at))
+        return min(place, self.exchanges.late_results.get(place, place))
 
     def sizes_at_cuts(self, level: int = BOUNDLESS, spared: Set[int] = frozenset()) -> list[int]:
         """Return the tokens of the kept messages for each cut, clipped to `level` if allowed."""
         always = self.base
         movable = [0] * len(self.items)
-        for at, item in enumerate(self.items):
+        for place, item in enumerate(self.items):
             if item.summary:
                 continue
-            if at in self.fixed:
-                always += self.size_at(at, level, spared)
-            elif at not in self.exchanges.orphans:
-                movable[self._leaves_with(at)] += self.size_at(at, level, spared)
-        behind_each = [*accumulate(reversed(movable), initial=0)][::-1]
-        return [always + behind for behind in behind_each]
+            if place in self.fixed:
+                always += self.size_at(place, level, spared)
+            elif place not in self.exchanges.orphans:
+                movable[self._leaves_with(place)] += self.size_at(place, level, spared)
+        after_each_cut = [*accumulate(reversed(movable), initial=0)][::-1]
+        return [always + after for after in after_each_cut]
 
-    def size_at(self, at: int, level: int, spared: Set[int] = frozenset()) -> int:
+    def size_at(self, place: int, level: int, spared: Set[int] = frozenset()) -> int:
         """Return the tokens of an item, clipped to `level` if it may be clipped."""
-        tokens = self.items[at].tokens
-        if tokens <= level or at in spared or at in self.never_clipped:
+        tokens = self.items[place].tokens
+        if tokens <= level or place in spared or place in self.never_clipped:
             return tokens
-        return max(self.items[at].least, level)
+        return max(self.items[place].least, level)
 
     # The rungs
 
@@ -321,15 +330,15 @@ class Ladder:
             if rung.clips == "all" and not clip:
                 return None
             plan = next(self._plans_of(rung, cuts[rung.cut], clip=clip), None)
-            if isinstance(plan, Compact) and clip and rung.budget == "with_free_share":
-                return self._reach_back(plan, keeps_from)
+            if isinstance(plan, Compact) and clip and rung.budget_rule == "with_free_share":
+                return self._clip_to_keep_more(plan, keeps_from)
             if plan is not None:
                 return plan
         return None
 
     def _plans_of(self, rung: Rung, cuts: Sequence[int], *, clip: bool) -> Iterator[Compact | Keep]:
         """Yield the plans of one rung that fit."""
-        budget = self.budgets[rung.budget]
+        budget = self.budgets[rung.budget_rule]
         level = self._clip_level(rung.clips) if clip else BOUNDLESS
         spared = self._spared_by(rung)
         sizes = self.sizes_at_cuts(level, spared)
@@ -347,8 +356,8 @@ class Ladder:
 
     def _is_limited(self, rung: Rung) -> bool:
         """Tell whether the budget of a rung follows from a window or a trigger."""
-        of_trigger = rung.budget == "with_free_share" and self.fires_at is not None
-        return self.limit is not None or of_trigger
+        of_trigger = rung.budget_rule == "with_free_share" and self.fires_at is not None
+        return self.budget_or_none is not None or of_trigger
 
     def _spared_by(self, rung: Rung) -> frozenset[int]:
         """Return the places of messages that a rung shows whole."""
@@ -367,7 +376,7 @@ class Ladder:
     def _summary_tokens_at(self, cut: int, staying: int, budget: int, part: float) -> int | None:
         """Return the size of the summary at a cut; None if it would get less than a rung asks for.
 
-        `KEEPS_STANDING` if nothing leaves and the summary in view may stay.
+        `NO_NEW_SUMMARY` if nothing leaves and the summary in view may stay.
 
         Args:
             cut: where the history is divided.
@@ -379,10 +388,10 @@ class Ladder:
         left = budget - staying
         if cut >= self.first_cut:
             largest = self._largest_summary(cut, staying)
-        elif self.standing_summary <= left:
-            return KEEPS_STANDING
+        elif self.standing_tokens <= left:
+            return NO_NEW_SUMMARY
         elif self.tokens <= self.budget:
-            return None  # notes are not made shorter where nothing comes to them
+            return None  # notes are not made shorter if nothing is added to them
         else:
             largest = sizes.longest
         summary_tokens = min(largest, left)
@@ -394,15 +403,15 @@ class Ladder:
     def _largest_summary(self, cut: int, staying: int) -> int:
         """Return the most tokens of a summary of the messages that leave at a cut."""
         sizes = self.summary
-        largest = self.tokens - self.kept_at[cut]  # no larger than what it replaces
+        largest = self.tokens - self.kept_at[cut]  # not larger than what it replaces
         if self.gain:
             largest = self._halve_if_large(largest)
         if not sizes.never_larger:
             largest = max(sizes.least, largest)
         largest = min(sizes.longest, largest)
         if staying < self.next_compaction_at < BOUNDLESS:
-            beside = int((self.next_compaction_at - staying) * sizes.share_beside)
-            largest = min(largest, max(sizes.least, beside))
+            rest = self.next_compaction_at - staying
+            largest = min(largest, max(sizes.least, int(rest * sizes.share_of_rest)))
         return largest
 
     def _halve_if_large(self, replaced: int) -> int:
@@ -419,10 +428,11 @@ class Ladder:
     ) -> Compact | Keep | None:
         """Return the plan for a division and the size of its summary; None if it cannot fit.
 
-        Nothing is clipped below `level`. Where too little would be freed, the summary gets less.
+        No message is clipped below `level`. If the plan would free too little, the summary gets
+        less.
         """
         evicted, kept = divided
-        clips = self._clips(kept, self._budget_beside(budget, summary_tokens), level, spared)
+        clips = self._clips(kept, self._budget_for_messages(budget, summary_tokens), level, spared)
         if clips is None or not (evicted or clips or summary_tokens):
             return None
         plan = self.plan_for(evicted, kept, clips, summary_tokens)
@@ -431,23 +441,22 @@ class Ladder:
             return plan
         if summary_tokens - lacking < self.summary.least:
             return Keep("a compaction would free too little", self.tokens)
-        return replace(
-            plan, summary_tokens=summary_tokens - lacking, at_most=plan.at_most - lacking
-        )
+        smaller = plan.summary.with_target(summary_tokens - lacking)
+        return replace(plan, summary=smaller, at_most=plan.at_most - lacking)
 
-    def _budget_beside(self, budget: int, summary_tokens: int) -> int:
-        """Return the tokens for messages beside a summary, or beside the one in view."""
-        return budget - self.base - (summary_tokens or self.standing_summary)
+    def _budget_for_messages(self, budget: int, summary_tokens: int) -> int:
+        """Return the tokens for messages next to a new summary, or to the one in view."""
+        return budget - self.base - (summary_tokens or self.standing_tokens)
 
     def _clips(
         self, staying: Sequence[int], budget: int, least: int, spared: Set[int]
     ) -> tuple[PlannedClip, ...] | None:
         """Clip the largest items to one level, as high as fits and at least `least`.
 
-        Those of the user and pinned ones are clipped only if the others are not enough, and
-        `spared` ones never. None if that is not enough.
+        Messages of the user and pinned ones are clipped only if clipping the others is not enough.
+        Those in `spared` are never clipped. None if all that is not enough.
         """
-        if sum(self.items[at].tokens for at in staying) <= budget:
+        if sum(self.items[place].tokens for place in staying) <= budget:
             return ()
         for untouched in (self.clipped_last | spared, spared):
             clips = self._clips_to_one_level(staying, budget, least, untouched)
@@ -458,36 +467,37 @@ class Ladder:
     def _clips_to_one_level(
         self, staying: Sequence[int], budget: int, least: int, untouched: Set[int]
     ) -> tuple[PlannedClip, ...] | None:
-        """Clip all but what is untouched to the highest level that fits; None if none does."""
+        """Clip all but the untouched items to the highest level that fits; None if none does."""
 
         def fits(level: int) -> bool:
-            return sum(self.size_at(at, level, untouched) for at in staying) <= budget
+            return sum(self.size_at(place, level, untouched) for place in staying) <= budget
 
         if not fits(least):
             return None
-        largest = max(self.items[at].tokens for at in staying)
+        largest = max(self.items[place].tokens for place in staying)
         level = highest_that_fits(least, max(least, largest), fits)
-        sizes = ((at, self.size_at(at, level, untouched)) for at in staying)
-        return tuple(PlannedClip(at, size) for at, size in sizes if size < self.items[at].tokens)
+        clips = (PlannedClip(place, self.size_at(place, level, untouched)) for place in staying)
+        return tuple(clip for clip in clips if clip.tokens < self.items[clip.place].tokens)
 
-    def _reach_back(self, plan: Compact, keeps_from: int) -> Compact:
-        """Let more exchanges stay by showing their large messages short.
+    def _clip_to_keep_more(self, plan: Compact, keeps_from: int) -> Compact:
+        """Keep more exchanges by clipping their large messages.
 
-        A cut falls behind the exchange that no longer fits whole, often one large tool result, and
-        all before it would leave with it. Words of users stay whole.
+        The cut is after the first exchange that does not fit whole. Often one large tool result of
+        it is the reason, and all earlier exchanges would leave, too. Messages of users are not
+        clipped for this.
         """
         left = self.budgets["with_free_share"] - plan.at_most
-        level = max(CLIP_TO, int(self.budget * SHORT))
-        brought_back = self._find_more_to_keep(plan, keeps_from, left, level)
-        if not brought_back:
+        level = max(CLIP_TO, int(self.budget * SHORTEST_CLIP))
+        kept_again = self._find_more_to_keep(plan, keeps_from, left, level)
+        if not kept_again:
             return plan
-        clips = self._clips(brought_back, left, level, self.clipped_last)
+        clips = self._clips(kept_again, left, level, self.clipped_last)
         if clips is None:
             return plan
-        evicted, kept = self.divide(brought_back[0])
-        summary_tokens = plan.summary_tokens if evicted else KEEPS_STANDING
+        evicted, kept = self.divide(kept_again[0])
+        summary_tokens = plan.summary.target if evicted else NO_NEW_SUMMARY
         if evicted and self.summary.never_larger:
-            replaced = self.standing_summary + sum(self.items[at].tokens for at in evicted)
+            replaced = self.standing_tokens + sum(self.items[place].tokens for place in evicted)
             summary_tokens = min(summary_tokens, replaced)
             if summary_tokens < self.summary.says_something:
                 return plan
@@ -498,27 +508,27 @@ class Ladder:
     def _find_more_to_keep(
         self, plan: Compact, keeps_from: int, room: int, level: int
     ) -> Sequence[int]:
-        """Return the newest evicted messages, up to a legal cut, that fit if they are clipped."""
-        newest_first = self._by_cut_newest_first(set(plan.evicted) - self.exchanges.orphans)
+        """Return the newest evicted messages, back to a legal cut, that fit if they are clipped."""
+        newest_first = self._by_cut_newest_first(set(plan.evicted_places) - self.exchanges.orphans)
         earliest = max(keeps_from, self.first_leaving)
-        if self.standing_summary > plan.summary_tokens:
+        if self.standing_tokens > plan.summary.target:
             # A shorter summary than the one in force is only made if something leaves.
             earliest = max(keeps_from, self.first_leaving + 1)
-        brought_back = 0  # how many of them
+        kept_again = 0  # how many of them
         used_tokens = 0
-        for considered, at in enumerate(newest_first, 1):
-            used_tokens += self.size_at(at, level, self.clipped_last)
-            cut = self._leaves_with(at)
+        for considered, place in enumerate(newest_first, 1):
+            used_tokens += self.size_at(place, level, self.clipped_last)
+            cut = self._leaves_with(place)
             if used_tokens > room or cut < earliest:
                 break
-            # A late result comes back with its call, and never gives a cut of its own.
-            if at == cut and self.exchanges.cuts[cut]:
-                brought_back = considered
-        return newest_first[:brought_back][::-1]
+            # A late result comes back with its call; it is no place for a cut.
+            if place == cut and self.exchanges.may_cut_before[cut]:
+                kept_again = considered
+        return newest_first[:kept_again][::-1]
 
     def _by_cut_newest_first(self, places: Set[int]) -> list[int]:
         """Order places by the last cut at which they stay, a late result before its call."""
-        return sorted(places, key=lambda at: (self._leaves_with(at), at), reverse=True)
+        return sorted(places, key=lambda place: (self._leaves_with(place), place), reverse=True)
 
     # Plans
 
@@ -529,38 +539,37 @@ class Ladder:
         clips: tuple[PlannedClip, ...],
         summary_tokens: int,
     ) -> Compact:
-        """Return the plan with these clips and a summary of this size, or with the one in view."""
-        freed = sum(self.items[clip.place].tokens - clip.limit for clip in clips)
-        kept_tokens = self.base + sum(self.items[at].tokens for at in kept)
+        """Return the plan with these clips. If `summary_tokens` is 0, the summary in view stays."""
+        freed = sum(self.items[clip.place].tokens - clip.tokens for clip in clips)
+        kept_tokens = self.base + sum(self.items[place].tokens for place in kept)
         return Compact(
-            cause="",
-            evicted=tuple(evicted),
+            cause=self.cause,
+            evicted_places=tuple(evicted),
             clips=clips,
-            summary_tokens=summary_tokens,
+            summary=self.summary.room.with_target(summary_tokens),
             tokens=self.tokens,
-            at_most=kept_tokens - freed + (summary_tokens or self.standing_summary),
-            budget=self.limit,
-            summary_cap=self.summary.cap,
+            at_most=kept_tokens - freed + (summary_tokens or self.standing_tokens),
+            budget=self.budget_or_none,
         )
 
     def smallest_plan(self, *, clip: bool) -> Compact:
-        """Return the plan that evicts everything evictable, and clips whatever may be clipped.
+        """Return the plan that evicts all that may leave, and clips all that may be clipped.
 
-        Of the user's newest message and of pinned ones an eighth of the budget is shown: a model
-        that does not see what it is asked answers something else.
+        The user's newest message and pinned ones get an eighth of the budget: a model that does not
+        see the question answers another one.
         """
         evicted, kept = self.divide(self.legal_cuts[-1])
         clips: list[PlannedClip] = []
-        for at in kept if clip else ():
-            size = self.size_at(at, self._least_shown(at))
-            if size < self.items[at].tokens:
-                clips.append(PlannedClip(at, size))
+        for place in kept if clip else ():
+            size = self.size_at(place, self._least_shown(place))
+            if size < self.items[place].tokens:
+                clips.append(PlannedClip(place, size))
         least = self.summary.least
-        needs_summary = bool(evicted) or self.standing_summary > least
-        summary_tokens = least if needs_summary else KEEPS_STANDING
+        needs_summary = bool(evicted) or self.standing_tokens > least
+        summary_tokens = least if needs_summary else NO_NEW_SUMMARY
         return self.plan_for(evicted, kept, tuple(clips), summary_tokens)
 
-    def _least_shown(self, at: int) -> int:
-        """Return the size to which a message is clipped where nothing fits."""
-        is_request = at in self.clipped_last and at in self.fixed
+    def _least_shown(self, place: int) -> int:
+        """Return the size to which a message is clipped if nothing fits."""
+        is_request = place in self.clipped_last and place in self.fixed
         return max(1, int(self.budget * LARGE)) if is_request else 1

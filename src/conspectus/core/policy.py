@@ -6,10 +6,12 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
+from conspectus.core.growth import has_grown
 from conspectus.core.items import Item, Size, Window
 from conspectus.core.records import from_plain
+from conspectus.core.summary_room import LARGEST_SUMMARY, SummaryRoom
 from conspectus.errors import PolicyError, WrongType
 
 Unit = Literal["tokens", "messages", "fraction"]
@@ -19,33 +21,31 @@ ContextSize = tuple[Unit, int | float]
 OnFailure = Literal["degrade", "keep", "raise"]
 
 EMBEDDED = "embedded"
-"""Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
-
-REARM = 1.1
-"""Factor by which a history must grow after a failed summary, or a compaction that stayed above its
-trigger, before the same trigger counts again: no step repeats without progress."""
+"""The name of the embedded summariser, the last resort. It needs no model, never fails, and keeps
+to its limit."""
 
 SUMMARY_DIVISOR = 3
 """A summary message takes at most one part in so many of the window, or of the trigger's size,
 unless its size is set."""
 
-SHARE_BESIDE_INSTRUCTIONS = 0.6
-"""A summary message takes at most this share of the room beside leading system messages, unless its
-size is set."""
+SHARE_NEXT_TO_INSTRUCTIONS = 0.6
+"""A summary message takes at most this share of the room that leading system messages leave, unless
+its size is set."""
 
-LEAST_ASKED = 256  # Tokens of a summary message that are asked for at least, unless its size is set
+LEAST_ASKED = 256
+"""The fewest tokens of a summary message that are asked for, unless its size is set."""
 
-LARGEST_SUMMARY = 4096
-"""Tokens of a summary message if neither its size nor a window is known; also the most that is used
-of a summariser's own text."""
+SLACK = 4
+"""Tokens of a limit that stay free, because a whole message may count for more than its parts."""
 
-SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame
-SLACK = 4  # Tokens of a limit left free, as a whole message may count for more than its parts
-TIMEOUT: float = 120  # seconds for one call of a summariser, unless somebody says otherwise
-HOUR = 3_600  # The longest timeout, in seconds: a larger one was meant in milliseconds
+TIMEOUT: float = 120
+"""Seconds for one call of a summariser, if no time is set."""
+
+HOUR = 3_600
+"""The longest timeout, in seconds: a larger one was meant in milliseconds."""
 
 KEPT_MESSAGES = 20
-"""Messages that a share of the window keeps while the window is unknown."""
+"""Messages that a share of the window keeps if the window is unknown."""
 
 RIGHT_FORM = (
     'Write ("tokens", 4000), ("messages", 20) or ("fraction", 0.8) with a fraction above 0 and '
@@ -60,16 +60,6 @@ TRIGGER_FORM = (
 def names_embedded(value: object) -> bool:
     """Tell whether a setting asks for the embedded summariser by its name."""
     return isinstance(value, str) and value == EMBEDDED
-
-
-def has_grown(now: int, before: int) -> bool:
-    """Tell whether a number of tokens, or of messages, has grown enough to try again."""
-    return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
-
-
-def size_has_grown(now: Size, before: Size) -> bool:
-    """Tell whether the tokens or the messages of a history have grown enough."""
-    return has_grown(now.tokens, before.tokens) or has_grown(now.messages, before.messages)
 
 
 # Sizes and triggers in LangChain's forms
@@ -97,7 +87,7 @@ def check_size(value: object, name: str) -> ContextSize:
 
 
 def _checked(unit: Any, amount: Any, name: str, unknown: str) -> ContextSize:
-    """Return a size in a unit; `unknown` is the error for a unit that there is not."""
+    """Return a size in a unit. `unknown` is the error for an unknown unit."""
     problem = unknown if unit not in get_args(Unit) else _problem_of(unit, amount, name)
     if problem:
         is_percent = unit == "fraction" and _is_number(amount) and 10 <= amount <= 100
@@ -107,9 +97,9 @@ def _checked(unit: Any, amount: Any, name: str, unknown: str) -> ContextSize:
 
 
 def _problem_of(unit: Unit, amount: Any, name: str) -> str:
-    """Say what is wrong with an amount; empty if nothing is.
+    """Say what is wrong with an amount; empty if it is valid.
 
-    The first words are those that users of LangChain's middleware look for.
+    The first words are those of LangChain's middleware, which its users know.
     """
     if isinstance(amount, bool):
         return f"{unit} {name} value must be numeric"
@@ -129,15 +119,15 @@ def _is_number(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerCondition:
-    """Sizes that must all be reached; None asks nothing."""
+class Clause:
+    """Sizes that must all be reached. A size that is None does not count."""
 
     tokens: int | None = None  # size of the history, in tokens
     messages: int | None = None  # its length, in messages
     fraction: float | None = None  # share of the answering model's window
 
     def threshold(self, limit: int | None) -> int | None:
-        """Return the tokens that this clause waits for, in a window of `limit`."""
+        """Return the tokens at which this clause is met; None if it counts no tokens."""
         thresholds: list[int] = []
         if self.tokens is not None:
             thresholds.append(self.tokens)
@@ -146,7 +136,7 @@ class TriggerCondition:
         return max(thresholds, default=None)
 
     def met(self, size: Size, limit: int | None) -> bool:
-        """Tell whether all of it holds; a fraction of an unknown window never does."""
+        """Tell whether all sizes are reached. A fraction of an unknown window is never reached."""
         if self.fraction is not None and limit is None:
             return False
         return size.tokens >= (self.threshold(limit) or 0) and size.messages >= (self.messages or 0)
@@ -162,7 +152,7 @@ class TriggerCondition:
         return " and ".join(parts)
 
 
-def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerCondition, ...]:
+def parse_trigger(value: object, name: str = "trigger") -> tuple[Clause, ...]:
     """Parse LangChain's forms of a trigger into clauses, any of which is enough.
 
     Example:
@@ -177,11 +167,11 @@ def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerConditio
     return tuple(_clause(alternative, name) for alternative in alternatives)
 
 
-def _clause(value: object, name: str) -> TriggerCondition:
-    if isinstance(value, TriggerCondition):
+def _clause(value: object, name: str) -> Clause:
+    if isinstance(value, Clause):
         return value
     if isinstance(value, tuple):
-        return TriggerCondition(**dict[str, Any]([check_size(value, name)]))
+        return Clause(**dict[str, Any]([check_size(value, name)]))
     if not isinstance(value, Mapping):
         raise WrongType(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
     if set(value) == {"type", "value"}:
@@ -193,7 +183,7 @@ def _clause(value: object, name: str) -> TriggerCondition:
     sizes: dict[str, Any] = {}
     for unit, size in value.items():
         _, sizes[unit] = _checked(unit, size, name, f"Unsupported {name} metric: {unit!r}")
-    return TriggerCondition(**sizes)
+    return Clause(**sizes)
 
 
 def first_kept_by(keep: ContextSize, sizes: Sequence[int], limit: int | None) -> int:
@@ -211,34 +201,27 @@ def first_kept_by(keep: ContextSize, sizes: Sequence[int], limit: int | None) ->
 
 
 def keep_tokens(keep: ContextSize, limit: int | None) -> int | None:
-    """Return the tokens that `keep` asks for; None when it counts messages."""
+    """Return the tokens that `keep` asks for; None if it counts messages."""
     unit, amount = keep
     if unit == "messages" or (unit == "fraction" and limit is None):
         return None
     return int(amount) if unit == "tokens" else max(1, int((limit or 0) * amount))
 
 
-class SummaryLimits(NamedTuple):
-    """The most tokens of a summary message, its frame included."""
-
-    longest: int  # the most that is asked for
-    cap: int | None = None  # the most that a caller has set; None if the caller has set none
-
-
 @dataclass(frozen=True, slots=True)
 class Policy:
     """When to compact, how much to keep, how large a summary may be."""
 
-    trigger: tuple[TriggerCondition, ...] = ()  # clauses, any of which asks for a compaction
+    trigger: tuple[Clause, ...] = ()  # clauses, any of which asks for a compaction
     # how much of the newest history stays in view, as one `ContextSize`
     keep: ContextSize = ("messages", 20)
-    # the most tokens of a summary's text; a longer one is cut. None asks for a third of the
-    # budget, or of the trigger's size, and at least 256 tokens, and takes a longer one that
+    # the most tokens of a summary's text; a longer text is cut. None asks for a third of the
+    # budget, or of the trigger's size, and for at least 256 tokens; a longer text is used if it
     # fits
     max_summary_tokens: int | None = None
     summary_frame: int = 0  # tokens of an empty summary message: its first line, its note
     keep_is_set: bool = False  # the size of `keep` gives way only if it leaves no room to grow
-    # what is clipped before anything is summarised; None for nothing
+    # what is clipped before a summary is made; None for nothing
     stale: StaleResults | None = None
 
     @property
@@ -272,22 +255,22 @@ class Policy:
                 "tokens. Lower them."
             )
 
-    def _keeps_more_than(self, clause: TriggerCondition, window: int | None) -> bool:
-        """Tell whether `keep` alone meets a clause; of several sizes, another one may end first."""
+    def _keeps_more_than(self, clause: Clause, window: int | None) -> bool:
+        """Tell whether the kept messages alone meet a clause, so that it is met again at once."""
         tokens = keep_tokens(self.keep, window)
         if tokens is not None:
             threshold = clause.threshold(window)
             return clause.messages is None and threshold is not None and tokens >= threshold
         unit, amount = self.keep
         threshold = getattr(clause, unit)
-        asks_nothing_else = clause == TriggerCondition(**{unit: threshold})
+        asks_nothing_else = clause == Clause(**{unit: threshold})
         return asks_nothing_else and threshold is not None and amount >= threshold
 
     def smallest_token_trigger(self, limit: int | None) -> int | None:
-        """Return the least tokens at which a clause fires that asks for tokens and no length.
+        """Return the fewest tokens at which a clause fires that counts no messages.
 
-        A clause that also asks for a share of the window fires at the larger of both, and never
-        in an unknown window.
+        A clause that also asks for a share of the window fires at the larger of both, and never in
+        an unknown window.
         """
         thresholds: list[int] = []
         for clause in self.trigger:
@@ -298,18 +281,16 @@ class Policy:
         return min(thresholds, default=None)
 
     def fires_at(self, limit: int | None, messages: int) -> int | None:
-        """Return the tokens at which the first clause fires in a history of so many messages."""
+        """Return the tokens at which a clause first fires in a history of so many messages."""
         long_enough = (clause for clause in self.trigger if (clause.messages or 0) <= messages)
         thresholds = (clause.threshold(limit) for clause in long_enough)
         return min((tokens for tokens in thresholds if tokens is not None), default=None)
 
-    def fired(
-        self, size: Size, limit: int | None, last: Size | None = None
-    ) -> TriggerCondition | None:
+    def fired(self, size: Size, limit: int | None, last: Size | None = None) -> Clause | None:
         """Return the first clause that asks for a compaction now.
 
-        `last` is the size that the latest compaction reached, or at which it failed; if it met the
-        clause already, the history must have grown by `REARM` since.
+        `last` is the size that the latest compaction reached, or at which it failed. If that size
+        met the clause already, the history must have grown by `REARM` since.
         """
         for clause in self.trigger:
             if not clause.met(size, limit):
@@ -321,43 +302,43 @@ class Policy:
                 return clause
         return None
 
-    def summary_limits(self, window: Window | None, instruction_tokens: int) -> SummaryLimits:
-        """Return the most tokens of a summary message.
+    def summary_room(self, window: Window | None, instruction_tokens: int) -> SummaryRoom:
+        """Return how long the message of a summary may be.
 
         Args:
             window: of the answering model; None if unknown.
-            instruction_tokens: tokens of leading system messages, which stand in the window.
+            instruction_tokens: tokens of leading system messages, which are in the window, too.
         """
         if self.max_summary_tokens is not None:
             cap = self.max_summary_tokens + self.summary_frame
-            return SummaryLimits(cap, cap)
+            return SummaryRoom.capped(cap, cap)
         budget = None if window is None else window.budget
         trigger = self.smallest_token_trigger(None if window is None else window.limit)
         known = [size for size in (budget, trigger) if size is not None]
         basis = min(known, default=SUMMARY_DIVISOR * LARGEST_SUMMARY)
-        beside_instructions = int((basis - instruction_tokens) * SHARE_BESIDE_INSTRUCTIONS)
-        largest = max(LEAST_ASKED, min(basis // SUMMARY_DIVISOR, beside_instructions))
-        return SummaryLimits(largest if budget is not None else min(largest, LARGEST_SUMMARY))
+        next_to_instructions = int((basis - instruction_tokens) * SHARE_NEXT_TO_INSTRUCTIONS)
+        target = max(LEAST_ASKED, min(basis // SUMMARY_DIVISOR, next_to_instructions))
+        return SummaryRoom(target if budget is not None else min(target, LARGEST_SUMMARY))
 
 
 @dataclass(frozen=True, slots=True)
 class StaleResults:
-    """What is clipped before anything is summarised, and the gain that makes it worthwhile."""
+    """Which results are clipped before a summary is made, and how much that must free."""
 
-    # tokens above which a result is clipped, to 200 tokens; so it must be more than 200
+    # tokens above which a result is clipped to 200 tokens; so more than 200
     over: int = 1000
-    newest: int = 0  # newest results that stay whole even where `keep` does not keep them
-    # tokens that clips must free, or nothing is clipped; None if they must bring the history to
-    # half of its trigger
+    newest: int = 0  # number of newest results that are not clipped, even if `keep` excludes them
+    # tokens that clips must free; if they free fewer, nothing is clipped. None: they must bring the
+    # history to half of its trigger
     least: int | None = None
     tools: tuple[str, ...] | None = None  # the only tools whose results are clipped; None for all
     exclude: tuple[str, ...] = ()  # tools whose results are never clipped
-    # whether what the agent wrote, such as large arguments, is clipped, too
+    # whether large messages of the agent, such as arguments of calls, are clipped, too
     arguments: bool = True
 
     @classmethod
     def build(cls, value: object) -> StaleResults | None:
-        """Read a user's setting; None if it is off, a `PolicyError` if it is invalid."""
+        """Read a caller's setting; None if it is off, a `PolicyError` if it is not valid."""
         if value is None or value is False or isinstance(value, cls):
             return value or None
         settings: Any = {} if value is True else value
@@ -366,7 +347,7 @@ class StaleResults:
             stale = from_plain(cls, settings)
             if set(settings) <= names and stale._is_valid():
                 return stale
-        except TypeError:  # of another type
+        except TypeError:  # a value of a wrong type
             pass
         raise PolicyError(
             "stale_results must be True, False or a dict with some of over (tokens, more than "
@@ -375,14 +356,14 @@ class StaleResults:
         )
 
     def _is_valid(self) -> bool:
-        """Tell whether sizes and names have their values."""
+        """Tell whether sizes and names are valid."""
         frees_some = self.least is None or self.least > 0
         named = "" not in (*self.exclude, *(self.tools or ()))
         return self.over > 200 and self.newest >= 0 and frees_some and named
 
     @classmethod
     def of_arguments(cls, settings: object, stale: AnyStale = None) -> StaleResults | None:
-        """Read `truncate_args_settings` of Deep Agents, beside `stale`; None switches it off."""
+        """Read `truncate_args_settings` of Deep Agents, with `stale`; None switches it off."""
         results = cls.build(stale)
         if results is not None:
             return replace(results, arguments=cls.of_arguments(settings) is not None)
@@ -401,19 +382,19 @@ class StaleResults:
         """Return the places of the messages to clip."""
         newest = self._newest_results(items)
         places: list[int] = []
-        for at, item in enumerate(items):
+        for place, item in enumerate(items):
             is_large = item.tokens > self.over
             if item.role == "tool":
-                is_stale = (is_large and at not in newest) or item.expendable
+                is_stale = (is_large and place not in newest) or item.expendable
                 if is_stale and self._may_clip(item):
-                    places.append(at)
+                    places.append(place)
             elif item.role == "assistant" and self.arguments and is_large:
-                places.append(at)
+                places.append(place)
         return places
 
     def _newest_results(self, items: Sequence[Item]) -> set[int]:
         """Return the places of the newest results, which stay whole."""
-        results = [at for at, item in enumerate(items) if item.role == "tool"]
+        results = [place for place, item in enumerate(items) if item.role == "tool"]
         return set(results[max(0, len(results) - self.newest) :])
 
     def _may_clip(self, item: Item) -> bool:

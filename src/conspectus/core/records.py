@@ -111,7 +111,7 @@ class RecordedClip:
     # Hash of the clipped text. It identifies the clip when it comes back, even with another id. It
     # is empty if the original is in no archive, because then no clip comes back.
     text_hash: str
-    limit: int  # as in `PlannedClip`
+    limit: int  # the most tokens that the clip takes, by the estimate without a correction
     # The words in the clip that say where its original is; empty if it is in the archive.
     pointer: str = ""
 
@@ -159,8 +159,8 @@ class Record:
             last request; `"smallest"` if it was a request of its own; empty if there was none.
         foreign: whether it covers a summary whose originals are not in the archive: of another
             library, or of a time without an archive.
-        alternates: whether user messages that follow each other are joined in views, because no
-            model has answered two of them in a row in this history.
+        may_need_joining: whether no model has answered two user messages in a row in this history.
+            A model may refuse them, so with `alternate_roles="auto"` views join them.
         joined: if such messages are joined: the user messages that became one message with the
             summary. It has the size of each and, if there are several, what else they contained.
         corrections: the factors by which its estimates were corrected, by family of tokenizers;
@@ -192,7 +192,7 @@ class Record:
     clients_own: tuple[str, ...] = ()
     request_kind: str = ""
     foreign: bool = False
-    alternates: bool = False
+    may_need_joining: bool = False
     joined: tuple[Mapping[str, Any], ...] = ()
     corrections: Mapping[str, float] = field(default_factory=dict)
     tokens_since_model: int = 0
@@ -210,7 +210,7 @@ class Record:
 
         They are made from the covered keys, so they are known before the summary is written.
         """
-        return notes_number_of(self.parent, self.covers, [clip.key for clip in self.clips])
+        return notes_number_of(self.parent or "", self.covers, [clip.key for clip in self.clips])
 
     @property
     def label_in_history(self) -> str:
@@ -253,9 +253,12 @@ class Record:
         return from_plain(cls, data)
 
 
-def notes_number_of(parent: str | None, covers: Sequence[str], clips: Sequence[str]) -> str:
-    """Make the number of a record's notes from the keys that it covers, and of what it clips."""
-    parts = [parent, [*covers], [*clips]]
+def notes_number_of(parent: str, covers: Sequence[str], clips: Sequence[str]) -> str:
+    """Make the number of a record's notes from the keys that it covers, and of what it clips.
+
+    `parent` is the id of the record before it; empty for the first one.
+    """
+    parts = [parent or None, [*covers], [*clips]]
     return f"{int(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), 16) % 10**6:06}"
 
 

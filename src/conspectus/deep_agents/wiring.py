@@ -27,10 +27,11 @@ from conspectus.errors import PolicyError, install_command
 from conspectus.langchain import ContextGuard, SummarizationMiddleware
 from conspectus.observe import log
 
-# Earlier versions have none; later ones put one last into each subagent that has none.
+# Earlier versions do not have this middleware. Later ones put it last into each subagent without
+# it.
 UnsupportedContentMiddleware: Any = getattr(parts, "UnsupportedContentMiddleware", None)
 
-ORIGINAL = real.create_deep_agent  # for callers that put ours under its name
+ORIGINAL = real.create_deep_agent  # for callers that replace it by ours
 
 
 @wraps(ORIGINAL, assigned=())  # the signature
@@ -77,7 +78,7 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
 
 
 def _first(stack: Iterable[Any], kind: type[Any]) -> Any:
-    """Return the first middleware of a kind in a stack; None if there is none."""
+    """Return the first middleware of a class in a stack; None if there is none."""
     return next((part for part in stack if isinstance(part, kind)), None)
 
 
@@ -91,11 +92,11 @@ def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
         """The middleware of Deep Agents, with guarded subagents."""
 
         def __init__(self, *, subagents: Sequence[Any], **options: Any) -> None:
-            specs: list[Any] = [_guarded_spec(spec, template) for spec in subagents]
+            specs: list[Any] = [_spec_with_guard(spec, template) for spec in subagents]
             super().__init__(subagents=specs, **options)
 
     def create_agent(*args: Any, middleware: Sequence[Any] = (), **kwargs: Any) -> Any:
-        return vars(real)["create_agent"](*args, middleware=_guarded(middleware), **kwargs)
+        return vars(real)["create_agent"](*args, middleware=_with_guard(middleware), **kwargs)
 
     functions = (create_summarization_middleware, SubAgentMiddleware, create_agent)
     names = {function.__name__: function for function in functions}
@@ -108,7 +109,7 @@ def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
         )
     bindings = original.__globals__ | names
     warn = bindings.get("warn_deprecated")
-    if warn:  # it names the caller's line, which is one call further out
+    if warn:  # the warning names the caller's line, which is one call further out
         bindings["warn_deprecated"] = partial(warn, stacklevel=3)
     copy = FunctionType(original.__code__, bindings, closure=original.__closure__)
     copy.__defaults__ = original.__defaults__
@@ -116,16 +117,16 @@ def _rebound(template: DeepAgentsSummarization | None) -> Callable[..., Any]:
     return copy
 
 
-def _guarded(stack: Sequence[Any]) -> list[Any]:
-    """Put a guard last, if our middleware stands in a stack without one."""
+def _with_guard(stack: Sequence[Any]) -> list[Any]:
+    """Put a guard last into a stack that has our middleware and no guard."""
     summarization = _first(stack, SummarizationMiddleware)
     if summarization is None or _first(stack, ContextGuard):
         return list(stack)
     return [*stack, ContextGuard(summarization)]
 
 
-def _guarded_spec(spec: Any, template: DeepAgentsSummarization | None) -> Any:
-    """Put a guard last in a declared subagent; leave a compiled one as it is."""
+def _spec_with_guard(spec: Any, template: DeepAgentsSummarization | None) -> Any:
+    """Put a guard last into a declared subagent; a compiled one does not change."""
     if "runnable" in spec:
         return spec
     # A fork inherits the middleware of the main agent, and with it the limits of its model.
@@ -136,4 +137,4 @@ def _guarded_spec(spec: Any, template: DeepAgentsSummarization | None) -> Any:
     if last is not None and not _first(stack, last):
         # Deep Agents would put it last when it compiles the subagent: after the guard.
         stack.append(last())
-    return {**spec, "middleware": _guarded(stack)}
+    return {**spec, "middleware": _with_guard(stack)}

@@ -14,9 +14,9 @@ from conspectus._arguments import documented, takes
 from conspectus._langchain import hide_from_streams, is_message
 from conspectus.archive import Scope, without_password
 from conspectus.bridge import arun, run, run_in_worker
-from conspectus.core.plan import window_or_trigger
+from conspectus.core.planner import window_or_trigger
 from conspectus.core.policy import check_text
-from conspectus.engine.background import begin_preparation
+from conspectus.engine.background import prepare_messages
 from conspectus.engine.building import meter_of, model_of, window_of
 from conspectus.engine.cached_request import request_template
 from conspectus.engine.closing import Closing
@@ -73,7 +73,7 @@ class Compactor(Attributes, Closing):
         self._build(settings, Memories())
 
     def _build(self, settings: CompactorSettings, memories: Memories) -> None:
-        self._settings = settings  # as they were given: a copy reads them anew
+        self._settings = settings  # as the caller gave them: a copy reads them again
         model = model_of(settings.model, settings.summarizer)
         limit = profile_window(model) if settings.window is None else settings.window
         window = window_of(limit, settings.reserved_tokens)
@@ -81,7 +81,7 @@ class Compactor(Attributes, Closing):
         if trigger is None:
             if window is None and model is not None:
                 log("no_window", NO_WINDOW, level=logging.INFO)
-            # 170,000 is what Deep Agents takes where no profile is known.
+            # Deep Agents uses 170,000, too, if it knows no profile.
             trigger = ("tokens", 170_000) if window is None else ("fraction", 0.85)
         settings = replace(settings, model=model, trigger=trigger)
         policy = replace(settings.policy(), keep_is_set=settings.keep is not None)
@@ -97,9 +97,9 @@ class Compactor(Attributes, Closing):
         self._request_template = request_template(self._engine, settings.summary_request, limit)
         self.policy = self._engine.policy
         self.archive = self._engine.archive
-        self._background = self._engine.preparations
+        self._preparations = self._engine.preparations
         self._opened = self.archive if isinstance(settings.archive, (str, Path)) else None
-        # With no window of its own, a history must fit the trigger that it is to stay below.
+        # Without a window, a history must fit the trigger below which it is to stay.
         self._window = window_or_trigger(self.policy, window)
         if self.archive is None:
             why = "no archive= was given: originals cannot be recalled after a compaction"
@@ -264,12 +264,12 @@ class Compactor(Attributes, Closing):
             (True, 'nothing')
         """
         scope = scope_of(tenant, thread_id, session)
-        if self._background is None:
+        if self._preparations is None:
             raise PolicyError(
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
         entries = read_messages(list(as_messages(messages)))
-        return begin_preparation(HistoryContext(self._engine, scope, self._window), entries)
+        return prepare_messages(HistoryContext(self._engine, scope, self._window), entries)
 
     def recall(
         self,

@@ -1,4 +1,4 @@
-"""A person reads the summary before it takes effect, and may change or refuse it."""
+"""A person reads the summary before it takes effect, and may change or decline it."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from conspectus.notes.data import Notes
 from conspectus.observe import observing
 
 MOST_ASKED = 20
-"""Answers that do not fit, after which a preview is given up."""
+"""The most unusable answers of a preview. After these the compaction fails."""
 
 
-class SummaryRefused(SummaryError):
-    """A person has refused the summary, which raises nothing."""
+class SummaryDeclined(SummaryError):
+    """A person has declined the summary. The caller gets a result, not this error."""
 
 
-async def ask_for_approval(written: WrittenDraft, leaving: Leaving) -> Draft:
-    """Return the draft as a person approved it; as it is where no preview is set.
+async def ask_for_approval(leaving: Leaving, written: WrittenDraft) -> Draft:
+    """Return the draft as a person approved it; unchanged if no preview is set.
 
-    The person is asked again until the text fits, in the caller's context, so that `interrupt()`
-    of a graph works in it.
+    The person is asked again until the text fits. The question is asked in the caller's context, so
+    that `interrupt()` of a graph works in it.
 
     Raises:
-        SummaryRefused: the person does not want it.
+        SummaryDeclined: the person does not want it.
         SummaryError: no answer can be used.
     """
     ask = leaving.engine.preview
     if ask is None or not leaving.plan.makes_summary:
         return written.draft
     draft = written.draft
-    limit = leaving.sizes.hard_limit
+    limit = leaving.room.hard
     request = PreviewRequest(
         summary=draft.body,
         evict=len(leaving.keys),
-        cause=leaving.plan.cause,
+        cause=str(leaving.plan.cause),
         limit=leaving.room_for_text(limit),
         by=draft.by,
         found=written.found,
     )
     problem = ""
-    with observing("step", name="preview", by=draft.by, outcome="refused") as observation:
+    with observing("step", name="preview", by=draft.by, outcome="declined") as observation:
         for _ in range(MOST_ASKED):
             answer = _answer(ask, replace(request, problem=problem))
             if answer is None:
@@ -62,24 +62,24 @@ async def ask_for_approval(written: WrittenDraft, leaving: Leaving) -> Draft:
                 return replace(draft, body=edited, tokens=tokens, notes=notes)
             problem = f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
             if not edited:
-                problem = "it is empty; refuse it to leave the history as it is"
+                problem = "it is empty; decline it to leave the history as it is"
     if answer is None:
-        raise SummaryRefused("the summary was refused by the person who was asked")
+        raise SummaryDeclined("the person who was asked declined the summary")
     raise SummaryError(
         f"the preview answered {MOST_ASKED} times with a text that cannot be used ({problem}); "
-        "answer with the summary, with a text within `request.limit` tokens, or with None to refuse"
+        "answer with a text within `request.limit` tokens, such as the summary, or None to decline"
     )
 
 
 async def _as_text_of_summary(leaving: Leaving, answer: str) -> str:
-    """Return what a person has written as the text of a summary; a redactor may lengthen it."""
+    """Return what a person has written as the text of a summary, framed and redacted."""
     return await leaving.clean(framed_body(answer))
 
 
 def _answer(ask: Preview, request: PreviewRequest) -> str | None:
-    """Ask the person; None refuses."""
+    """Ask the person; None means that the person declines."""
     with others_may_compute():
         answer = ask(request)
     if answer is not None and not isinstance(answer, str):
-        raise SummaryError(f"answer a preview by text, or None to refuse: not {answer!r:.70}")
+        raise SummaryError(f"answer a preview by text, or None to decline it: not {answer!r:.70}")
     return answer

@@ -1,48 +1,33 @@
-"""What was tried and paid for a summary, also where an error ends it."""
+"""What is tried and paid for one summary, whatever becomes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
-
 from conspectus.core.records import Cost
-from conspectus.errors import ConspectusError, SummaryError
+from conspectus.errors import SummaryError
 
 
-@dataclass(frozen=True, slots=True)
 class Attempts:
-    """What was tried for a summary."""
+    """The account of one try to compact. It belongs to whoever began the try.
 
-    spent: Cost = field(default_factory=Cost)  # by all tries, those that failed too
-    failures: tuple[str, ...] = ()  # tries that failed, one sentence each
+    A cost is entered as soon as a model has answered, so that no later error can lose it.
 
-    def with_cost(self, cost: Cost) -> Attempts:
-        """Return these with what one more try has cost."""
-        return replace(self, spent=self.spent + cost)
+    Attributes:
+        spent: what all calls have cost, those that failed too.
+        failures: why attempts failed, one sentence for each.
+    """
 
-    def with_failure(self, by: str, error: SummaryError) -> Attempts:
-        """Return these with a try of a summariser that failed."""
+    def __init__(self) -> None:
+        self.spent = Cost()
+        self.failures: list[str] = []
+
+    def add_cost(self, by: str, cost: Cost) -> None:
+        """Enter what calls of a summariser have cost."""
+        self.spent += name_cost(by, cost)
+
+    def add_failure(self, by: str, error: SummaryError) -> None:
+        """Enter why a summariser failed. Its cost is entered by `add_cost`."""
         reason = str(error)
-        failure = reason if f"{by} " in reason else f"{by}: {reason}"
-        cost: Any = getattr(error, "cost", Cost())
-        return Attempts(self.spent + name_cost(by, cost), (*self.failures, failure))
-
-
-@contextmanager
-def attach_attempts(attempts: Attempts) -> Iterator[None]:
-    """Have an error that is raised in here say what was spent and tried before it."""
-    try:
-        yield
-    except ConspectusError as error:
-        error.attempts = attempts
-        raise
-
-
-def attempts_of(error: ConspectusError) -> Attempts:
-    """Return what had been spent and tried before an error."""
-    return error.attempts if isinstance(error.attempts, Attempts) else Attempts()
+        self.failures.append(reason if f"{by} " in reason else f"{by}: {reason}")
 
 
 def name_cost(by: str, cost: Cost) -> Cost:

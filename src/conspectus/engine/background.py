@@ -1,14 +1,16 @@
-"""Drafts that are prepared in the background, before the trigger, and put in force at it.
+"""Drafts that are prepared in the background, before the trigger fires.
 
-This wraps the story of `compaction`, which knows nothing of it: `decide_with_drafts` stands in the
-place of `planning.decide`.
+This wraps the story of `compaction`, which does not know of it: `compact_with_drafts` calls
+`compact` with another function to decide.
 
-A preparation archives what would leave and saves a draft under the name of the notes that it
-follows; it puts nothing in force. At the trigger the draft is used if all that it read still stands
-in the history and may leave. Two processes may prepare at once: the draft saved last is found, and
-the commit decides, as everywhere. A preparation runs in a daemon thread. Where an event loop has
-begun it, its async calls are made on that loop while it runs, and then on one of its own. Its calls
-of a model belong to the run that has begun it: they have its callbacks, tags, metadata and config.
+A preparation archives what would leave, and saves a draft under a name that is made of the notes in
+force. It commits nothing. When the trigger fires, the draft is used if all that it has read is
+still in the history and may leave. Two processes may prepare at once: the draft that was saved last
+is found, and the commit decides as always.
+
+A preparation runs in a daemon thread. If an event loop has begun it, its async calls are made on
+that loop while that runs, and later on a loop of its own. Its calls of a model belong to the run
+that has begun it: they have the callbacks, tags, metadata and config of that run.
 """
 
 from __future__ import annotations
@@ -17,25 +19,21 @@ import contextvars
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from conspectus._langchain import begun_beside, kept_config
 from conspectus.archive.guard import GATE, GateShut
 from conspectus.core.items import Size
-from conspectus.core.plan import may_leave, plan_draft
-from conspectus.core.plans import Compact, Keep
+from conspectus.core.plan_types import Compact, Keep
+from conspectus.core.planner import may_leave, plan_draft
 from conspectus.core.records import Draft, notes_number_of
+from conspectus.engine.attempts import Attempts
 from conspectus.engine.branches import load_view
-from conspectus.engine.draft_lock import draft_lock
-from conspectus.engine.history import HistoryContext
-from conspectus.engine.history_store import PREPARATION_FAILED
-from conspectus.engine.leaving import gather_leaving, measure_summary
-from conspectus.engine.measuring import correct_sizes, share_out_count
-from conspectus.engine.memory import FailedSummary
-from conspectus.engine.planning import (
+from conspectus.engine.compaction import compact
+from conspectus.engine.decision import (
     CompactionRequest,
     Decision,
     base_of,
@@ -44,15 +42,22 @@ from conspectus.engine.planning import (
     has_prepared_in_vain,
     plan_for,
 )
+from conspectus.engine.draft_lock import draft_lock
+from conspectus.engine.history import HistoryContext
+from conspectus.engine.history_store import PREPARATION_FAILED
+from conspectus.engine.leaving import gather_leaving, measure_summary
+from conspectus.engine.measuring import correct_sizes, share_out_count
+from conspectus.engine.memory import FailedSummary
 from conspectus.engine.preparations import (
     LIVE,
-    LOST_AFTER_SECONDS,
-    POLL_SECONDS,
+    POLL_INTERVAL,
     STOPPED,
+    WRITER_TIMEOUT,
     Preparation,
     Preparations,
     wait_while,
 )
+from conspectus.engine.result import CompactionResult
 from conspectus.engine.summary import find_or_write, hash_of
 from conspectus.engine.view import View
 from conspectus.errors import ConspectusError, SummaryError
@@ -66,57 +71,76 @@ IN_VAIN = "preparing failed before; it is tried again once the history has grown
 KEPT_WHILE_PREPARING = (
     "the next notes are being prepared, and the messages fit the window until they are there"
 )
-MISFIT = "the history has gone back or was changed, or something that it stands for must stay now"
+PREPARATION_BROKE = (
+    "a preparation of notes has broken off (%s); the notes are written when the trigger fires"
+)
+MISFIT = "the history has gone back or was changed, or a message that the draft has read must stay"
 
 
-# At the trigger
+# When the trigger has fired
 
 
-async def decide_with_drafts(view: View, request: CompactionRequest) -> Decision:
-    """Decide about a history whose notes are prepared: a finished draft is put in force."""
-    decision = await decide(view, request)
-    if request.force or request.focus:
+async def compact_with_drafts(
+    history: HistoryContext, entries: Sequence[Message], request: CompactionRequest
+) -> CompactionResult:
+    """Do what `compact` does, with drafts that were prepared, and prepare the next ones.
+
+    Raises:
+        ArchiveError: the archive cannot be read.
+        ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
+    """
+    decision: Decision | None = None
+
+    async def decide_with_drafts(view: View, request: CompactionRequest) -> Decision:
+        nonlocal decision
+        decision = await decide(view, request)
+        if not (request.force or request.focus):
+            decision = await use_prepared_draft(decision)
         return decision
-    return await use_prepared_draft(decision)
+
+    result = await compact(history, entries, request, decide_with_drafts)
+    if result.record is not None and decision is not None and decision.draft is not None:
+        facts = {"waited": decision.waited, "messages": len(decision.draft.read)}
+        emit("preparation", history.scope, name="swapped_in", **facts)
+    return result
 
 
 async def use_prepared_draft(decision: Decision) -> Decision:
-    """Return the decision with a draft that was prepared for it.
+    """Return the decision with the draft that was prepared for it, if there is one.
 
-    Where none is ready yet, a preparation is begun and the history is kept as it is, while it fits;
-    where it does not fit, one that is under way is waited for. The decision comes back as it is if
-    there is no draft, and the summary is then written in the foreground.
+    If no draft is ready, a preparation begins, and the history is kept as it is. If the history
+    does not fit the window, a preparation that runs is waited for. If there is no draft even then,
+    the decision is returned as it is, and the summary is written in the foreground.
     """
     view = decision.view
     history = view.history
-    jobs = _jobs_of(history)
-    size = history.trigger_size or view.size
-    head = view.head_id or ""
+    preparations = _preparations_of(history)
     if not isinstance(decision.plan, Compact):
         if isinstance(decision.plan, Keep):
-            begin_if_near(view, head, size)
+            _prepare_if_near(view)
         return decision
     if not _may_be_prepared(decision):
         return decision
-    prepared = await _with_finished_draft(decision)
-    if prepared is not None or jobs.closed:
-        return prepared or decision
-    job = jobs.latest.get(history.scope)
-    has_ended = job is not None and not job.under_way and job.head_id == head
+    search = await _find_finished_draft(decision)
+    if search.is_there or preparations.closed:
+        return search.decision
+    preparation = preparations.latest.get(history.scope)
+    is_for_head = preparation is not None and preparation.head_id == view.head_id
+    has_ended = preparation is not None and is_for_head and not preparation.under_way
     if not history.exceeds_window(view.size) and not has_ended:
-        begin_preparation(view.history, view, head, size)
+        prepare_view(view)
         emit("preparation", history.scope, name="kept_meanwhile")
         return replace(decision, plan=Keep(KEPT_WHILE_PREPARING, view.size.tokens, preparing=True))
-    if job is None or not job.under_way:
+    if preparation is None or not preparation.under_way:
         return decision
-    return await _after_waiting(decision, job)
+    return await _after_waiting(decision, preparation)
 
 
-def _jobs_of(history: HistoryContext) -> Preparations:
+def _preparations_of(history: HistoryContext) -> Preparations:
     """Return the preparations of a history's owner, which prepares notes."""
-    jobs = history.engine.preparations
-    assert jobs is not None, "nothing is prepared where background is off"
-    return jobs
+    preparations = history.engine.preparations
+    assert preparations is not None, "nothing is prepared where background is off"
+    return preparations
 
 
 def _may_be_prepared(decision: Decision) -> bool:
@@ -126,50 +150,57 @@ def _may_be_prepared(decision: Decision) -> bool:
     assert isinstance(plan, Compact)
     over = view.history.exceeds_window(view.size)
     failed = view.history.memory.failure_of(view.head_id, view.size.messages, over)
-    return plan.makes_summary and failed is None and plan.stuck is None
+    return plan.makes_summary and failed is None and plan.fits
 
 
-async def _after_waiting(decision: Decision, job: Preparation) -> Decision:
-    """Return the decision once a preparation has ended, or takes longer than a summariser may."""
+async def _after_waiting(decision: Decision, preparation: Preparation) -> Decision:
+    """Return the decision after a preparation has ended, or has taken too long for a summariser."""
     history = decision.view.history
     start = time.monotonic()
-    job.leave_blocked_loop()
-    longest = history.engine.settings.summarizer_timeout or LOST_AFTER_SECONDS
-    await wait_while(lambda: job.under_way, longest)
+    preparation.leave_blocked_loop()
+    longest = history.engine.settings.summarizer_timeout or WRITER_TIMEOUT
+    await wait_while(lambda: preparation.under_way, longest)
     waited = time.monotonic() - start
-    prepared = await _with_finished_draft(decision)
-    if prepared is None and waited >= POLL_SECONDS:
+    search = await _find_finished_draft(decision)
+    if not search.is_there and waited >= POLL_INTERVAL:
         emit("preparation", history.scope, name="waited", waited=waited)
-    return replace(prepared or decision, waited=waited)
+    return replace(search.decision, waited=waited)
 
 
-async def _with_finished_draft(decision: Decision) -> Decision | None:
-    """Return the decision that puts a finished draft in force; None if there is no draft.
+class _DraftSearch(NamedTuple):
+    """What a search for a finished draft has found."""
 
-    A draft that does not fit the history is dropped: the decision stays as it is then.
+    is_there: bool  # a draft, whether it fits the history or not
+    decision: Decision  # with the draft, if it fits
+
+
+async def _find_finished_draft(decision: Decision) -> _DraftSearch:
+    """Look for a finished draft, and put it into the decision if it fits the history.
+
+    A draft that does not fit stays where it is, and is not used.
     """
     view = decision.view
     plan = decision.plan
     assert isinstance(plan, Compact)
     draft = await view.history.store.find_draft(_draft_name(view))
     if draft is None:
-        return None
+        return _DraftSearch(is_there=False, decision=decision)
     if _draft_fits(draft, view):
         # What is still above the trigger then is for the next preparation.
         size = measure_summary(view, draft.body, (), 0, notes_number_of(view.head_id, (), ()))
-        leaving = _places_read(view, draft)
+        places = _places_read(view, draft)
         base = base_of(view)
-        swap = plan_draft(view.items, view.history.window, plan, leaving, size, base)
-        if swap is not None and fits_by_counter(view, swap):
-            return replace(decision, plan=swap, draft=draft)
+        plan_with_draft = plan_draft(view.items, view.history.window, plan, places, size, base)
+        if plan_with_draft is not None and fits_by_counter(view, plan_with_draft):
+            return _DraftSearch(True, replace(decision, plan=plan_with_draft, draft=draft))
     facts = {"outcome": "dropped", "reason": MISFIT, "messages": len(draft.read)}
     emit("preparation", view.history.scope, name="dropped", **facts)
-    return decision
+    return _DraftSearch(is_there=True, decision=decision)
 
 
 def _draft_name(view: View) -> str:
-    """Name the draft that follows the notes in force, made with these settings."""
-    # A record that only clips messages does not change a draft.
+    """Name the draft that continues the notes in force, made with these settings."""
+    # A record that only clips messages changes no notes.
     notes = next((record.id for record in reversed(view.chain) if record.covers), "")
     return hash_of(["prepared", notes, view.history.engine.summary_identity("")])
 
@@ -177,93 +208,112 @@ def _draft_name(view: View) -> str:
 def _places_read(view: View, draft: Draft) -> list[int]:
     """Return the places of the messages that a draft has read."""
     read = set(draft.read)
-    return [at for at, item in enumerate(view.items) if item.key in read and not item.summary]
+    return [place for place, item in enumerate(view.items) if item.key in read and not item.summary]
 
 
 def _draft_fits(draft: Draft, view: View) -> bool:
-    """Tell whether all that a draft stands for is in the history, and may leave."""
+    """Tell whether all that a draft has read is in the history, and may leave."""
     foreign = {item.key for item in view.items if item.foreign}
     present = foreign | {item.key for item in view.items if not item.summary}
     is_there = foreign <= set(draft.read) <= present
     return is_there and may_leave(view.items, _places_read(view, draft))
 
 
-# Before the trigger
+# Before the trigger fires
 
 
-def begin_if_near(view: View, head: str, size: Size) -> None:
+def _prepare_if_near(view: View) -> None:
     """Begin a preparation for a history whose trigger is near."""
     history = view.history
-    if history.nears_trigger(size) and _jobs_of(history).may_begin(history.scope, head, size):
-        begin_preparation(history, view, head, size)
+    size = history.size_for_trigger(view.size)
+    preparations = _preparations_of(history)
+    is_near = history.nears_trigger(size)
+    if is_near and preparations.may_begin(history.scope, view.head_id, size):
+        prepare_view(view)
 
 
-def begin_preparation(
-    history: HistoryContext,
-    messages: View | list[Message],
-    head: str = "",
-    size: Size | None = None,
+def prepare_view(view: View) -> Preparation:
+    """Prepare the next notes of a history in the background; see `prepare_messages`."""
+    size = view.history.size_for_trigger(view.size)
+    return _begin(view.history, view, Preparation(head_id=view.head_id, size=size))
+
+
+def prepare_messages(
+    history: HistoryContext, entries: list[Message], head_id: str = "", size: Size | None = None
 ) -> Preparation:
     """Prepare the next notes of a history in the background.
 
     Args:
         history: whose notes are prepared.
-        messages: its messages as read, or its view.
-        head: id of the record in force.
-        size: its size as the trigger counts; with it, a preparation that fails at once is tried
-            again only once the history has grown.
+        entries: its messages.
+        head_id: id of the record in force; empty if there is none, or if it is not known yet.
+        size: its size as the trigger counts. With it, a preparation that fails at once is tried
+            again only after the history has grown.
 
     Returns:
-        The preparation, or the one that is under way.
+        The preparation, or the one that runs already.
     """
-    jobs = _jobs_of(history)
-    job = Preparation(head_id=head, size=size)
-    # No listener of the caller's own and no person is asked, as the run may be over by then.
+    return _begin(history, entries, Preparation(head_id=head_id, size=size))
+
+
+def _begin(
+    history: HistoryContext, messages: View | list[Message], preparation: Preparation
+) -> Preparation:
+    """Begin a preparation in a thread; return it, or the one that runs already."""
+    preparations = _preparations_of(history)
+    # Neither the caller's listener nor a person is asked, because the run may be over by then.
     engine = replace(history.engine, on_event=None, preview=None, hooks=())
-    beside = replace(history, engine=engine, draft_only=True)
+    background_history = replace(history, engine=engine)
     context = contextvars.copy_context()
-    context.run(GATE.set, job.gate)
-    report_end: Callable[[dict[str, Any]], object] = dict
+    context.run(GATE.set, preparation.gate)
+    report_end: Callable[[dict[str, Any]], object] = _report_nothing
     is_traced = threading.Event()
 
     def work() -> None:
         is_traced.wait()
         try:
-            prepared = _prepare(beside, messages, job)
-            context.run(job.driver.run, heard_by(engine.listeners, prepared))
+            prepared = _prepare(background_history, messages, preparation)
+            context.run(preparation.driver.run, heard_by(engine.listeners, prepared))
         except GateShut as error:
-            job.outcome = "cancelled"
-            job.reason = str(error)
-        except BaseException as error:
-            job.outcome = "failed"
-            job.reason = f"{type(error).__name__}: {error}"
+            preparation.outcome = "cancelled"
+            preparation.reason = str(error)
+        except BaseException as error:  # such as a redactor that fails on an error's text
+            preparation.outcome = "failed"
+            preparation.reason = f"{type(error).__name__} in a preparation"
+            log("preparation_failed", PREPARATION_BROKE, type(error).__name__)
         finally:
             with suppress(Exception):  # of a callback, which may belong to a run that has ended
-                report_end({"outcome": job.outcome})
+                report_end({"outcome": preparation.outcome})
 
-    with jobs.lock:
-        latest = jobs.latest.get(history.scope)
+    with preparations.lock:
+        latest = preparations.latest.get(history.scope)
         if latest is not None and latest.under_way:
             return latest
-        if jobs.closed:
-            return replace(job, outcome="cancelled", reason=STOPPED)
-        job.thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
-        job.thread.start()
-        jobs.add(history.scope, job)
-        LIVE.add(job)
+        if preparations.closed:
+            return replace(preparation, outcome="cancelled", reason=STOPPED)
+        preparation.thread = threading.Thread(
+            target=work, daemon=True, name="conspectus-background"
+        )
+        preparation.thread.start()
+        preparations.add(history.scope, preparation)
+        LIVE.add(preparation)
     try:
         report_end = _begin_traced_run(context)  # callbacks of the caller's, so outside the lock
     finally:
         is_traced.set()
-    return job
+    return preparation
+
+
+def _report_nothing(outcome: Mapping[str, Any]) -> None:
+    """Report the end of a run that nobody traces."""
 
 
 def _begin_traced_run(context: contextvars.Context) -> Callable[[dict[str, Any]], object]:
     """Begin a run of LangChain for the work in a context; return what reports its end."""
     runs = sys.modules.get("langchain_core.runnables.config")
     if runs is None:
-        return dict  # nobody traces
-    report_end: Callable[[dict[str, Any]], object] = dict
+        return _report_nothing
+    report_end: Callable[[dict[str, Any]], object] = _report_nothing
     config = kept_config(runs.var_child_runnable_config.get())
     try:
         report_end = begun_beside(config, RUN)
@@ -274,36 +324,42 @@ def _begin_traced_run(context: contextvars.Context) -> Callable[[dict[str, Any]]
 
 
 async def _prepare(
-    history: HistoryContext, messages: View | list[Message], job: Preparation
+    history: HistoryContext, messages: View | list[Message], preparation: Preparation
 ) -> None:
-    """Prepare a draft, and note in the job how it ended."""
+    """Prepare a draft, and note in the preparation how it ended."""
     emit("preparation", history.scope, name="began")
     with observing("preparation", history.scope, name="finished", waited=0.0) as observation:
         observation.hides_errors |= history.engine.redaction is not None
         try:
-            count, job.reason = await _write_draft(history, messages, job)
-            job.outcome = "nothing" if job.reason else "ready"
-            observation.add(messages=count, reason=job.reason)
-        except ConspectusError as error:
-            if isinstance(error, SummaryError) and job.size is not None:
-                failure = FailedSummary(job.head_id or None, job.size, job.size, over=False)
-                await history.store.note_failure(PREPARATION_FAILED, failure)
-            [job.reason] = await history.engine.redacted([str(error)])
-            job.outcome = "failed"
-            observation.add(outcome="failed", failure=error.failure)
-            observation.add(error=type(error).__qualname__, error_message=job.reason)
+            count, preparation.reason = await _write_draft(history, messages, preparation)
+            preparation.outcome = "nothing" if preparation.reason else "ready"
+            observation.add(messages=count, reason=preparation.reason)
+        except GateShut:
+            raise
+        except Exception as error:
+            is_foreseen = isinstance(error, ConspectusError)
+            text = str(error) if is_foreseen else f"{type(error).__name__}: {error}"
+            [preparation.reason] = await history.engine.redacted([text])
+            preparation.outcome = "failed"
+            failure = error.failure if isinstance(error, ConspectusError) else "summary"
+            observation.add(outcome="failed", failure=failure)
+            observation.add(error=type(error).__qualname__, error_message=preparation.reason)
+            if isinstance(error, SummaryError) and preparation.size is not None:
+                size = preparation.size
+                failed = FailedSummary(preparation.head_id, size, size, over=False)
+                await history.store.write_failure(PREPARATION_FAILED, failed)
 
 
 async def _write_draft(
-    history: HistoryContext, messages: View | list[Message], job: Preparation
+    history: HistoryContext, messages: View | list[Message], preparation: Preparation
 ) -> tuple[int, str]:
-    """Write the draft that is foreseen; return how many messages it read, or why there is none."""
+    """Write the next draft; return how many messages it has read, and why there is none if so."""
     if isinstance(messages, View):
         view = replace(messages, history=history, counted_size=messages.size)
     else:
         view = correct_sizes(await load_view(history, messages))
-    job.head_id = view.head_id or ""
-    job.size = history.trigger_size or view.size
+    preparation.head_id = view.head_id
+    preparation.size = history.size_for_trigger(view.size)
     name = _draft_name(view)
     async with draft_lock(history, name):
         saved = await history.store.find_draft(name)
@@ -315,13 +371,13 @@ async def _write_draft(
             return 0, plan.reason
         if plan.stuck is not None:
             return 0, plan.stuck.reason
-        if not plan.evicted:
+        if not plan.evicted_places:
             return 0, "messages are only clipped"
         if await has_prepared_in_vain(view):
             return 0, IN_VAIN
         leaving = await gather_leaving(Decision(view, plan))
         await history.store.store_originals(leaving.originals)
-        written = await find_or_write(leaving)
+        written = await find_or_write(leaving, Attempts())
         # Summaries of other libraries were read as what was known before.
         read = dict.fromkeys((*written.draft.read, *leaving.keys))
         await history.store.save_draft(name, replace(written.draft, read=tuple(read)))

@@ -1,7 +1,7 @@
-"""Which records belong to a history: those in force, or another branch of its thread.
+"""Find the records that belong to a history: those in force, or another branch of its thread.
 
-A history is edited, rewound, branched, pasted into another one, or sent without its beginning.
-`load_view` only reads; `settle_branch` then has the store name the branch that was found.
+A history may be edited, rewound, branched, pasted into another one, or truncated. `load_view` only
+reads; `settle_branch` makes the store name the branch that was found.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.core.records import Chain
-from conspectus.engine.begun_later import RecentStems, continues, stems_of
+from conspectus.engine.clips import clip_item_again, is_outdated_clip
 from conspectus.engine.folding import fold, is_labelled_summary
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.view import View, clip_item_again, is_outdated_clip, view_of
+from conspectus.engine.truncated import RecentStems, shares_recent_messages, stems_of
+from conspectus.engine.view import View
+from conspectus.engine.viewing import view_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.alternation import is_labelled_joined
@@ -21,7 +23,7 @@ from conspectus.messages.framing import record_labels
 from conspectus.observe import log
 
 ANOTHER_HISTORY = (
-    "the history sent for thread %r does not go on from its summaries: it went back to before "
+    "the history sent for thread %r does not continue its summaries: it went back to before "
     "them, is another conversation, or the archive is an older copy of itself; recall searches "
     "this history alone from now on; give each conversation a thread_id of its own"
 )
@@ -35,22 +37,22 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     """
     in_force = await history.in_force()
     if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
-        # Made when there was no archive: they stand like another library's summary.
-        return replace(view_of(history, entries, ()), stored_head=in_force.stored_head)
+        # They are from a time without an archive: their summary is treated as another library's.
+        return replace(view_of(history, entries, ()), stored_head_id=in_force.stored_head_id)
     is_continuation = history.is_continuation or _continues_last_read(
         history, entries, in_force.chain
     )
     view = await find_branch(history, entries, in_force.chain, is_continuation=is_continuation)
     view = await _with_newest_clips(view)
     is_other_branch = view.chain != in_force.chain and not history.head_source.in_state
-    return replace(view, stored_head=in_force.stored_head, is_other_branch=is_other_branch)
+    return replace(view, stored_head_id=in_force.stored_head_id, is_other_branch=is_other_branch)
 
 
 async def settle_branch(view: View) -> View:
     """Note which branch a history is on: in the store, for readers without a state, and here.
 
-    Where the store cannot note it, that is logged, and the next call tries again: until then recall
-    may bring what was taken back. With `on_failure="raise"` it raises `ArchiveError`.
+    If the store cannot note it, the log says so, and the next call tries again. Until then recall
+    may return messages that were taken back. With `on_failure="raise"` it raises `ArchiveError`.
     """
     history = view.history
     history.memory.remember_read(RecentStems().with_later(view.entries), view.head_id)
@@ -65,11 +67,11 @@ async def settle_branch(view: View) -> View:
             raise
         log("head_not_moved", "recall may bring what was taken back: %s", error)
         return view
-    return replace(view, stored_head=view.head_id or "", is_other_branch=False)
+    return replace(view, stored_head_id=view.head_id, is_other_branch=False)
 
 
 async def _with_newest_clips(view: View) -> View:
-    """Show messages as the newest record clips them, where they came back by an older one.
+    """Clip messages as the newest record does, if they came back as an older record clipped them.
 
     The older clip is longer, and the originals are in the archive.
     """
@@ -88,17 +90,17 @@ async def _with_newest_clips(view: View) -> View:
 def _continues_last_read(
     history: HistoryContext, entries: Sequence[Message], in_force: Chain
 ) -> bool:
-    """Tell whether a history goes on from the one that was read last.
+    """Tell whether a history continues the one that was read last.
 
-    In a state that is kept, each history has its own record, and says so.
+    If the caller keeps a state, that state names the record of each history instead.
     """
     if history.head_source.in_state or not in_force:
         return False
     memory = history.memory
     stems = stems_of(entries)
-    if continues(memory.recent_stems, stems):
+    if shares_recent_messages(memory.recent_stems, stems):
         return True
-    # One that had begun later is longer now, and still shares nothing with what a record knows.
+    # A truncated history has become longer, and still has no overlap with what a record knows.
     had_record_in_force = any(record.id == memory.recent_head_id for record in in_force)
     is_longer = stems[: len(memory.recent_stems)] == [*memory.recent_stems]
     return had_record_in_force and is_longer and bool(memory.recent_stems)
@@ -107,9 +109,9 @@ def _continues_last_read(
 async def find_branch(
     history: HistoryContext, entries: Sequence[Message], in_force: Chain, *, is_continuation: bool
 ) -> View:
-    """Return a history by the records that belong to it; `in_force` are looked at first.
+    """Return a history by the records that belong to it; those in force are tried first.
 
-    For `is_continuation` see `begun_later`. Nothing is changed.
+    For `is_continuation` see `find_truncation`. Nothing is changed.
     """
     view = view_of(history, entries, in_force, is_continuation=is_continuation)
     if not _holds_summary_in_force(view):
@@ -125,15 +127,15 @@ async def find_branch(
 
 
 def _holds_summary_in_force(view: View) -> bool:
-    return any(item.entry is None for item in view.items)
+    return any(item.is_summary_in_force for item in view.items)
 
 
 async def _by_summaries(
     history: HistoryContext, entries: Sequence[Message], in_force: Chain
 ) -> View | None:
-    """Return a history by the records of a summary in it that are not in force, if any.
+    """Return a history by the records of a summary in it that is not in force; else None.
 
-    It may be the summary of another branch, or of a time that the history has gone back to.
+    It may be the summary of another branch, or of a time to which the history has gone back.
     """
     for name in _summaries_named_in(entries, marked_only=history.checkpointed):
         chain = await history.store.chain_labelled(name)
@@ -152,11 +154,12 @@ async def _by_summaries(
 
 
 def _summaries_named_in(entries: Sequence[Message], *, marked_only: bool) -> list[str]:
-    """Name the records of the summaries in a history, the last first.
+    """Return the names of the summaries in a history, the last first.
 
-    One without our mark counts only where a view puts a summary, and not with `marked_only`.
+    A summary without our mark counts only at the place where a view has its summary, and not with
+    `marked_only`.
     """
-    first = next((at for at, entry in enumerate(entries) if entry.role != "system"), -1)
+    first = next((place for place, entry in enumerate(entries) if entry.role != "system"), -1)
     names: dict[str, None] = {}
     for place in range(len(entries) - 1, -1, -1):
         entry = entries[place]
@@ -172,9 +175,10 @@ def _summaries_named_in(entries: Sequence[Message], *, marked_only: bool) -> lis
 async def _by_later_records(
     history: HistoryContext, entries: Sequence[Message], view: View
 ) -> View:
-    """Go on to later records that fit: those of a branch that comes back, or of a longer form.
+    """Continue with later records that fit: of a branch that comes back, or of a longer history.
 
-    A history with a summary names its own record, or somebody has pasted it.
+    A history with a summary is left out: it names its own record, or somebody has pasted the
+    summary.
     """
     if any(entry.text.startswith(SUMMARY_LINE) for entry in entries):
         return view

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,20 @@ from conspectus._turns import others_may_compute
 from conspectus.archive import Archive
 from conspectus.core.items import Window
 from conspectus.core.policy import EMBEDDED, check_whole_number, names_embedded
-from conspectus.engine.settings import AnyArchive, AnySummarizer, Pin, Settings
+from conspectus.engine.settings import AnyArchive, AnyRules, AnySummarizer, Pin, Settings
 from conspectus.errors import PolicyError
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
+from conspectus.notes.rules import RuleFinder
+from conspectus.rules import statements_in
 from conspectus.tokens import TokenCounter, TokenMeter
 
 
 def summarizers_of(settings: Settings) -> dict[str, Summarizer]:
-    """Return the summarisers to try in turn, each by a name of its own.
+    """Return the summarisers to try in turn, each with a name of its own.
 
     Only the embedded summariser is named `embedded`.
     """
-    # What stands for the model answers prompts, and is no function of messages.
+    # A stand-in for the model answers prompts; it is no function of messages.
     is_model = settings.summarizer is None
     first = settings.model if is_model else settings.summarizer
     summarizers = [_summarizer_of(first, settings, answers_prompts=is_model)]
@@ -45,7 +47,7 @@ def _summarizer_of(writer: Any, settings: Settings, *, answers_prompts: bool) ->
     """
     if writer is None or names_embedded(writer):
         return EmbeddedSummarizer()
-    refuse_class(writer)
+    check_is_instance(writer)
     inner = writer
     while is_runnable(inner) and not is_chat_model(inner):
         inner = getattr(inner, "bound", None) or getattr(inner, "runnable", None)
@@ -71,7 +73,7 @@ def _summarizer_of(writer: Any, settings: Settings, *, answers_prompts: bool) ->
     )
 
 
-def refuse_class(model: object) -> None:
+def check_is_instance(model: object) -> None:
     """Raise `PolicyError` for a class in the place of its instance."""
     if isinstance(model, type):
         name = model.__name__
@@ -98,8 +100,34 @@ def predicate(pin: Pin) -> Callable[[Any], bool] | None:
     return pinned
 
 
+def rule_finder(rules: AnyRules) -> RuleFinder:
+    """Return the function that finds rules in a text, for a `rules=`.
+
+    One of the caller's that fails, or returns no texts, raises `PolicyError`.
+    """
+    if rules is None or not callable(rules):
+        return statements_in
+
+    def found(text: str) -> Sequence[str]:
+        try:
+            with others_may_compute():
+                statements = list(rules(text))
+        except Exception as error:
+            raise PolicyError(
+                f"rules= failed for a text ({type(error).__name__}: {error}); it must take the "
+                "text of each message and return a list of sentences"
+            ) from error
+        if not all(isinstance(statement, str) for statement in statements):
+            raise PolicyError(
+                "rules= must return sentences as texts; let it return a list of parts of the text"
+            )
+        return statements
+
+    return found
+
+
 def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> Any:
-    """Return the model of an entry point, built if it is a name.
+    """Return the model that a caller gave, built if it is a name.
 
     Where another one writes, a name whose model cannot be built stays a name: it still says which
     tokens to estimate.
@@ -107,7 +135,7 @@ def model_of(model: AnySummarizer | None, summarizer: AnySummarizer | None) -> A
     Raises:
         PolicyError: it writes and cannot be built, or is no model and another one writes.
     """
-    refuse_class(model)
+    check_is_instance(model)
     if isinstance(model, str) and not names_embedded(model):
         from conspectus.model.chat_model import chat_model_named
 

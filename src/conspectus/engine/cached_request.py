@@ -1,8 +1,8 @@
 """Decide whether a summary may use the provider's cache of the agent's last request.
 
-Providers charge a fraction for a beginning that they have just read. If the agent's own model
-summarises, it may be sent the agent's last request with one instruction after it, provided that
-it holds every evicted message unclipped.
+Providers charge a fraction for the beginning of a request that they have just read. If the agent's
+own model summarises, it may be sent the agent's last request with one instruction after it, if that
+request has every evicted message unclipped.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from conspectus.observe import log
 from conspectus.tokens import TokenMeter
 
 CACHE_LIVES = 300.0
-"""Seconds in which a provider's cache certainly holds a request."""
+"""Seconds for which a provider certainly keeps a request in its cache."""
 
 EDITING_SETTINGS = ("context_management", "truncation")
-"""Settings of Anthropic and OpenAI with which a part of a request is not shown to the model."""
+"""Settings of Anthropic and OpenAI that hide a part of a request from the model."""
 
 SENT_PARTS = ("type", "id", "content", "tool_calls", "tool_call_id")
-"""Parts of a message of LangChain that a provider is sent."""
+"""Parts of a LangChain message that are sent to a provider."""
 
 
 @contextmanager
 def sending(memory: SessionMemory, request: LastRequest | None) -> Iterator[None]:
-    """Remember one request of an agent once it was answered.
+    """Remember a request of an agent after it was answered.
 
-    The one before stays until then, as a summary in the background is written meanwhile.
+    Until then the request before it is remembered, because a summary may be written in the
+    background meanwhile.
     """
     before = memory.answered_requests
     try:
@@ -47,7 +48,7 @@ def sending(memory: SessionMemory, request: LastRequest | None) -> Iterator[None
     except BaseException:
         memory.last_request = None
         raise
-    # One that a guard further in has seen is nearer to what was really sent.
+    # A guard further in has seen the request as it was really sent.
     if memory.answered_requests == before:
         memory.answered_requests += 1
         memory.last_request = None if request is None else replace(request, at=monotonic())
@@ -76,7 +77,7 @@ def request_template(engine: Engine, setting: object, window: int | None) -> Las
 def after_last_request(
     leaving: Leaving, by: str, request: SummaryRequest, last: LastRequest | None
 ) -> SummaryRequest:
-    """Add the agent's last request to a summariser's, if the summary may use the cache."""
+    """Put the agent's last request before a summariser's, if the summary may use the cache."""
     meter = leaving.engine.meter
     obstacle_of_summarizer = leaving.engine.traits_of(by).obstacle
     if obstacle_of_summarizer is None:
@@ -105,17 +106,21 @@ def _obstacle(leaving: Leaving, last: LastRequest, by: str) -> str:
     """Return why a summary by `by` cannot follow the agent's last request, or an empty text."""
     notes = leaving.view.head.summary if leaving.view.head else ""
     edits = _editing_settings(last)
-    first_summarizer = next(iter(leaving.engine.summarizers))
-    obstacles = {
-        "another model summarises": last.any_model and by != first_summarizer,
-        "what is summarised is redacted, and the request is not": leaving.redaction is not None,
-        "LangChain cannot send a message of it": _is_foreign(last.messages),
-        "its provider has forgotten it": monotonic() - last.at > CACHE_LIVES,
-        f"its provider may leave a part of it out ({', '.join(edits)})": bool(edits),
-        "something that leaves does not stand in it as it is": not _holds_all(last, leaving),
-        "the notes so far do not stand in it": bool(notes) and not _holds_notes(last, notes),
-    }
-    return next((obstacle for obstacle, is_there in obstacles.items() if is_there), "")
+    if last.any_model and by != next(iter(leaving.engine.summarizers)):
+        return "another model summarises"
+    if leaving.redaction is not None:
+        return "what is summarised is redacted, and the request is not"
+    if monotonic() - last.at > CACHE_LIVES:
+        return "its provider has forgotten it"
+    if edits:
+        return f"its provider may leave a part of it out ({', '.join(edits)})"
+    if notes and not _holds_notes(last, notes):
+        return "the notes so far are not in it"
+    if not _holds_all(last, leaving):
+        return "something that leaves is not in it unchanged"
+    if not _are_readable(last.messages):
+        return "LangChain cannot send a message of it"
+    return ""
 
 
 def _editing_settings(last: LastRequest) -> list[str]:
@@ -140,25 +145,26 @@ def _editing_settings(last: LastRequest) -> list[str]:
 
 
 def _holds_all(last: LastRequest, leaving: Leaving) -> bool:
-    """Tell whether all that leaves stands in a request, in order."""
+    """Tell whether a request has all messages that leave, in order."""
     later = iter(with_parts(last.messages))
     return all(any(_is_same(entry.source, sent) for sent in later) for entry in leaving.messages)
 
 
 def _holds_notes(last: LastRequest, notes: str) -> bool:
-    """Tell whether the notes so far stand in a request."""
+    """Tell whether a request has the notes so far."""
     texts = [m.text if is_message(m) else m.get("content") for m in last.messages]
     return any(isinstance(text, str) and notes in summary_body(text) for text in texts)
 
 
-def _is_foreign(messages: Sequence[Any]) -> bool:
-    """Tell whether LangChain cannot read one of these, such as an item of OpenAI's Responses."""
+def _are_readable(messages: Sequence[Any]) -> bool:
+    """Tell whether LangChain can read these; it cannot read items of OpenAI's Responses."""
     from langchain_core.messages import convert_to_messages
 
     try:
-        return not convert_to_messages(messages)
+        convert_to_messages(messages)
     except Exception:
-        return True
+        return False
+    return True
 
 
 def _is_same(message: Any, sent: Any) -> bool:
@@ -169,7 +175,7 @@ def _is_same(message: Any, sent: Any) -> bool:
 
 
 def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
-    """Count the tokens of tools; what is no tool, which a model may know, counts as text."""
+    """Count the tokens of tools. What is no tool, but may be known to a model, counts as text."""
     try:
         return meter.tools(tools)
     except PolicyError:

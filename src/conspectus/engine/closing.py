@@ -14,7 +14,7 @@ from conspectus.errors import PolicyError
 class Closing:
     """`close`, `aclose` and `with` for an object that prepares notes."""
 
-    _background: Preparations | None
+    _preparations: Preparations | None
     _opened: Archive | None
 
     def close(self, timeout: float | None = None) -> None:
@@ -43,8 +43,8 @@ class Closing:
             raise PolicyError(
                 f"timeout must be seconds from 0 on, or None for no end, not {timeout!r}"
             )
-        if self._background is not None:
-            await self._background.close(timeout)
+        if self._preparations is not None:
+            await self._preparations.close(timeout)
         if self._opened is not None:
             await call_either_way(self._opened.close)
 
@@ -52,7 +52,7 @@ class Closing:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        # After an error or an interrupt, there is no wait for a model.
+        # After an error or an interrupt, it does not wait for a model.
         self.close(None if kind is None else 0)
 
     async def __aenter__(self) -> Self:

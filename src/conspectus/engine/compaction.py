@@ -8,32 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from conspectus.core.plans import Compact
-from conspectus.core.records import Record
+from conspectus.core.plan_types import Compact
+from conspectus.core.records import Cost, Record
 from conspectus.engine.approval import ask_for_approval
-from conspectus.engine.attempts import Attempts, attach_attempts, attempts_of
+from conspectus.engine.attempts import Attempts
 from conspectus.engine.branches import load_view, settle_branch
+from conspectus.engine.decision import CompactionRequest, Decide, Decision, decide
 from conspectus.engine.fitting import check_budget, fit_record
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copy_for_hook
-from conspectus.engine.leaving import Leaving, gather_leaving
+from conspectus.engine.leaving import Leaving, gather_leaving, places_that_leave
 from conspectus.engine.measuring import correct_sizes
-from conspectus.engine.planning import CompactionRequest, Decide, Decision, decide
 from conspectus.engine.quiet import remember_if_quiet
 from conspectus.engine.reporting import (
+    Committed,
     forget_failure,
+    must_raise,
+    notify_unexpected,
     remember_failure,
     report_compacted,
     report_failure,
     report_overtaken,
-    report_swapped_in,
     report_unchanged,
+    result_of_failure,
 )
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.summary import find_or_write
-from conspectus.engine.view import View
 from conspectus.errors import ArchiveOvertaken, ConspectusError
 from conspectus.messages import Message
 from conspectus.observe import observing
@@ -55,75 +56,76 @@ async def compact(
         ArchiveError: the archive cannot be read.
         ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
     """
+    spent = Cost()
     for _ in range(MOST_TRIES):
         view = correct_sizes(await load_view(history, entries))
         view = await settle_branch(view)  # the store names the records of this history from now on
         decision = await decide_with(view, request.unless_done(view))
         if not isinstance(decision.plan, Compact):
             result = report_unchanged(decision.view, decision.plan)
-            # `decision.view` has a caller's count shared out among its messages. What is remembered
-            # is the view as it was read, because the short way goes by the estimate.
+            # What is remembered is the view before a caller's count was divided among its
+            # messages, because the short way uses the estimate.
             remember_if_quiet(view, decision.plan, result)
-            return replace(result, cost=request.spent)
+            return replace(result, cost=spent)
+        attempts = Attempts()
         try:
-            result = await carry_out(decision, request.focus)
-            return replace(result, cost=request.spent + result.cost)
+            result = await carry_out(decision, attempts, request.focus)
+            return replace(result, cost=spent + result.cost)
         except ArchiveOvertaken as error:
+            spent += attempts.spent
             request = request.for_retry(view, error)
     view = correct_sizes(await load_view(history, entries))
-    return await report_overtaken(view, request.overtaken, request.spent)
+    return await report_overtaken(view, request.overtaken, spent)
 
 
-async def carry_out(decision: Decision, focus: str = "") -> CompactionResult:
+async def carry_out(decision: Decision, attempts: Attempts, focus: str = "") -> CompactionResult:
     """Put a decision in force and report it, or why the history stays as it was.
 
+    All that is spent is entered in `attempts`, also if this raises an error.
+
     Raises:
-        ArchiveOvertaken: another worker has put its own record in force; `attempts_of` says what
-            was spent.
+        ArchiveOvertaken: another worker has put its own record in force.
         ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
     """
     leaving: Leaving | None = None
     with _observing_compaction(decision) as observation:
         try:
+            await _notify_start(decision)
             leaving = await gather_leaving(decision, focus)
-            await _notify_start(leaving)
-            committed = await put_in_force(leaving)
-        except ArchiveOvertaken as error:
-            observation.add(tries_failed=len(attempts_of(error).failures))
+            committed = await put_in_force(leaving, attempts)
+        except ArchiveOvertaken:
+            observation.add(tries_failed=len(attempts.failures))
             raise  # `compact` begins again
         except ConspectusError as error:
             await remember_failure(decision.view, error)
-            return await report_failure(decision, leaving, error, observation)
-        result = await report_compacted(leaving, *committed, observation)
-    report_swapped_in(decision)
+            failure = await report_failure(decision, leaving, error, attempts, observation)
+            if must_raise(decision, error):
+                error.cost = attempts.spent
+                raise
+            return result_of_failure(decision, failure, attempts)
+        except Exception as error:
+            await notify_unexpected(decision, error)  # of a function that the caller has passed
+            raise
+        result = await report_compacted(leaving, committed, attempts, observation)
     await forget_failure(decision.view.history)
     return result
 
 
-class Committed(NamedTuple):
-    """What a compaction has come to."""
-
-    record: Record
-    view: View  # exactly what the model will be sent
-    attempts: Attempts
-
-
-async def put_in_force(leaving: Leaving) -> Committed:
+async def put_in_force(leaving: Leaving, attempts: Attempts) -> Committed:
     """Archive what leaves, write its summary, measure what will be sent, commit the record.
 
     This order is the commit rule: a failure before the commit leaves the history as it was.
     """
     store = leaving.view.history.store
     await store.store_originals(leaving.originals)  # raises unless they can be read back
-    written = await find_or_write(leaving)
-    with attach_attempts(written.attempts):
-        draft = await ask_for_approval(written, leaving)
+    written = await find_or_write(leaving, attempts)
+    draft = await ask_for_approval(leaving, written)
 
-        record, after = fit_record(leaving, draft)  # exactly what the model will be sent
-        check_budget(after, leaving)
-        await notify_hooks(leaving)  # the caller's own, which change nothing
-        await commit(leaving, record)  # unless another worker was first
-    return Committed(record, after, written.attempts)
+    record, after = fit_record(leaving, draft)  # exactly what the model will be sent
+    check_budget(after, leaving)
+    await notify_hooks(leaving)  # the caller's own, which change nothing
+    await commit(leaving, record)  # unless another worker was first
+    return Committed(record, after)
 
 
 async def notify_hooks(leaving: Leaving) -> None:
@@ -140,12 +142,11 @@ async def commit(leaving: Leaving, record: Record) -> None:
         ArchiveOvertaken: another worker was first.
     """
     view = leaving.view
-    assert not view.history.draft_only, "drafts of the background are never put in force"
     with observing("step", name="commit", by=record.by):
-        await view.history.store.commit(view.chain, record, expected_head=view.stored_head)
+        await view.history.store.commit(view.chain, record, expected_head_id=view.stored_head_id)
 
 
-# What listeners and hooks hear of it on the way
+# What listeners and hooks are told
 
 
 def _observing_compaction(decision: Decision) -> Observation:
@@ -156,7 +157,7 @@ def _observing_compaction(decision: Decision) -> Observation:
     observation = Observation(
         "compaction",
         history.scope,
-        cause=plan.cause.partition(":")[0],
+        cause=plan.cause.kind,
         tokens_before=plan.tokens,
         budget=plan.budget,
         clipped=len(plan.clips),
@@ -166,15 +167,17 @@ def _observing_compaction(decision: Decision) -> Observation:
     return observation
 
 
-async def _notify_start(leaving: Leaving) -> None:
+async def _notify_start(decision: Decision) -> None:
     """Tell the caller's listener that a compaction begins."""
-    await leaving.engine.notify(
-        leaving.view.history.scope,
+    plan = decision.plan
+    assert isinstance(plan, Compact), "a history that is kept needs nothing"
+    history = decision.view.history
+    await history.engine.notify(
+        history.scope,
         "start",
-        leaving.redaction,
-        cause=leaving.plan.cause,
-        tokens=leaving.plan.tokens,
-        evict=len(leaving.keys),
+        cause=str(plan.cause),
+        tokens=plan.tokens,
+        evict=len(places_that_leave(decision.view, plan)),
     )
 
 
@@ -192,7 +195,7 @@ def _event_of(leaving: Leaving) -> SummarizationEvent:
         thread_id=scope.thread,
         session=scope.session,
         tenant=scope.tenant,
-        cause=leaving.plan.cause,
-        agent_name=leaving.engine.surface.agent_name,
-        runtime=leaving.engine.surface.runtime,
+        cause=str(leaving.plan.cause),
+        agent_name=leaving.engine.caller_format.agent_name,
+        runtime=leaving.engine.caller_format.runtime,
     )

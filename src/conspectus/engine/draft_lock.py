@@ -12,7 +12,7 @@ from typing import NamedTuple
 from conspectus.archive import Scope
 from conspectus.bridge import home_thread, is_blocked, pause
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.preparations import LOST_AFTER_SECONDS, POLL_SECONDS
+from conspectus.engine.preparations import POLL_INTERVAL, WRITER_TIMEOUT
 
 
 class _DraftName(NamedTuple):
@@ -24,7 +24,7 @@ class _DraftName(NamedTuple):
 
 
 class _Writer(NamedTuple):
-    """A worker, with the thread without which it cannot go on."""
+    """A worker, with the thread that it needs."""
 
     thread: int
     token: object
@@ -34,7 +34,7 @@ _WRITERS: dict[_DraftName, _Writer] = {}
 """The drafts that workers of this process are writing."""
 
 _LOCK = threading.Lock()
-"""Guards the look at a writer and its replacement."""
+"""Held while a writer is looked up and replaced."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_WRITERS.clear)
@@ -44,16 +44,16 @@ if hasattr(os, "register_at_fork"):
 async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
     """Wait until no other worker of this process writes a draft of this name.
 
-    Work goes on without the lock if the writer's thread is the one that would wait, and after
-    `LOST_AFTER_SECONDS`. The draft of a writer whose thread has ended is taken over.
+    The work continues without the lock if the writer needs the thread that would wait, and after
+    `WRITER_TIMEOUT`. If the thread of a writer has ended, this worker becomes the writer.
     """
-    draft = _DraftName(history.store.identity, history.scope, name)
+    draft = _DraftName(history.store.lock_key, history.scope, name)
     own = _Writer(home_thread(), object())
-    until = monotonic() + LOST_AFTER_SECONDS
-    while (writer := _taken_over(draft, own)) is not own and monotonic() < until:
+    until = monotonic() + WRITER_TIMEOUT
+    while (writer := _claim_draft(draft, own)) is not own and monotonic() < until:
         if is_blocked(writer.thread):
             break
-        await pause(POLL_SECONDS)
+        await pause(POLL_INTERVAL)
     try:
         yield
     finally:
@@ -61,8 +61,8 @@ async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
             del _WRITERS[draft]
 
 
-def _taken_over(draft: _DraftName, own: _Writer) -> _Writer:
-    """Return who writes a draft: this worker, if nobody did, or one whose thread has ended."""
+def _claim_draft(draft: _DraftName, own: _Writer) -> _Writer:
+    """Return the writer of a draft: this worker, if there was none or its thread has ended."""
     with _LOCK:
         writer = _WRITERS.setdefault(draft, own)
         if all(thread.ident != writer.thread for thread in threading.enumerate()):

@@ -1,4 +1,4 @@
-"""What settings are made into: the parts by which histories are measured, summarised and stored."""
+"""The parts that are made of settings: they measure, summarise and store histories."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from conspectus._turns import others_may_compute
 from conspectus.archive import Archive, Scope
-from conspectus.core.policy import SLACK, Policy
-from conspectus.engine.building import open_archive, predicate, summarizers_of
+from conspectus.core.policy import EMBEDDED, SLACK, Policy
+from conspectus.engine.building import open_archive, predicate, rule_finder, summarizers_of
 from conspectus.engine.hooks import BeforeSummarization, Preview
 from conspectus.engine.memory import Memories
 from conspectus.engine.preparations import Preparations
@@ -20,23 +20,25 @@ from conspectus.messages import summary_message, summary_text
 from conspectus.messages.alternation import joins_by_setting
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import Summarizer, SummarizerTraits
+from conspectus.notes.rules import RuleFinder
 from conspectus.notes.tools import ToolTable
 from conspectus.observe import Listener, listeners_of, log
 from conspectus.redaction import Redaction
+from conspectus.rules import statements_in
 from conspectus.tokens import TokenMeter
 
 LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no secret"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surface:
+class CallerFormat:
     """How one caller shows, sends and counts what all callers share."""
 
     summary_size: Callable[[str], int] | None = None
-    """Tokens of the message that shows a summary, where that is not one of ours."""
+    """Tokens of the message that shows a summary, if the caller makes that message."""
 
     as_request: Callable[[Sequence[Any]], Sequence[Any]] | None = None
-    """What the caller sends for a view, where that is not the view itself."""
+    """What the caller sends for a view, if that is not the view itself."""
 
     keep_count: Callable[[Any], int] | None = None
     """The caller's count of a message for `keep`; None for the meter's."""
@@ -51,7 +53,12 @@ class Surface:
     """The runtime of the graph's run, for hooks."""
 
     for_one_request: bool = False
-    """Its records are thrown away with the one request that they are made for."""
+    """Its records are made for one request, and are dropped after it."""
+
+    @property
+    def owns_summary_message(self) -> bool:
+        """Whether the caller makes the message that shows the summary."""
+        return self.summary_size is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,24 +73,30 @@ class Engine:
     memories: Memories = field(default_factory=Memories)
     summarizers: Mapping[str, Summarizer]  # to try in turn, by name
     pin: Callable[[Any], bool] | None = None
+    find_rules: RuleFinder = statements_in
     on_event: EventHandler | None = None
     preview: Preview | None = None
     hooks: tuple[BeforeSummarization, ...] = ()
-    """Functions that get the messages that are about to leave."""
-    surface: Surface = field(default_factory=Surface)
+    """Functions that get the messages that are about to be evicted."""
+    caller_format: CallerFormat = field(default_factory=CallerFormat)
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
     tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
     clip_pointer: str | None = None
-    """What says in a clip where its original is, with `{cite}` for its id; None where nothing keeps
-    originals, so that nothing is clipped."""
+    """The words in a clip that say where its original is, with `{cite}` for its id; None if nothing
+    keeps originals, so that nothing is clipped."""
     preparations: Preparations | None = None
     joins_by_setting: bool | None = None
     """Whether messages of the user in a row are joined in views; None if the history decides."""
 
+    @property
+    def writes_without_model(self) -> bool:
+        """Whether the embedded summariser is the only one."""
+        return [*self.summarizers] == [EMBEDDED]
+
     @classmethod
     def build(cls, settings: Settings, policy: Policy, meter: TokenMeter) -> Self:
-        """Make the engine of an entry point.
+        """Make the engine of a way in: a class, a function or a command that takes settings.
 
         Raises:
             PolicyError: a summariser, the redactor or another setting cannot be used.
@@ -102,6 +115,7 @@ class Engine:
             empty_summary_tokens=empty_summary_tokens,
             summarizers=summarizers,
             pin=predicate(settings.pin),
+            find_rules=rule_finder(settings.rules),
             on_event=settings.on_event,
             listeners=listeners,
             hooks=(hooks,) if callable(hooks) else tuple(hooks),
@@ -114,7 +128,7 @@ class Engine:
         )
 
     def summary_identity(self, focus: str) -> str:
-        """Name all that would change a summary, beside its messages and its plan."""
+        """Name all that changes a summary, except its messages and its plan."""
         settings = self.settings
         request = "cached" if self.cached else "smallest"
         parts = (
@@ -123,20 +137,29 @@ class Engine:
             settings.notes,
             self.tools,
             settings.skills,
+            settings.rules,
             self.redaction,
             request,
         )
         return "\0".join(str(getattr(part, "identity", part)) for part in parts)
 
+    @property
+    def program_rules(self) -> tuple[str, ...]:
+        """The sentences that the program has laid down."""
+        rules = self.settings.rules
+        return () if rules is None or callable(rules) else tuple(rules)
+
     def traits_of(self, by: str) -> SummarizerTraits:
-        """Return what the summariser of this name has beside what each one has."""
+        """Return what the summariser of this name has in addition to what each one has."""
         return SummarizerTraits.of(self.summarizers[by])
 
     def count_as_sent(self, view: Sequence[Any]) -> int | None:
-        """Count a view by the caller's counter, as it is sent; None where there is no such."""
+        """Count a view by the caller's counter, as it is sent; None if there is no such counter."""
         if not self.meter.counts_lists:
             return None
-        request = view if self.surface.as_request is None else self.surface.as_request(view)
+        request = (
+            view if self.caller_format.as_request is None else self.caller_format.as_request(view)
+        )
         return self.meter.whole(request)
 
     def measuring_by(self, meter: TokenMeter) -> Self:
@@ -157,7 +180,7 @@ class Engine:
     async def redacted(self, texts: Sequence[str], redaction: Redaction | None = None) -> list[str]:
         """Redact texts for logs and listeners: errors may quote messages and keys.
 
-        If that fails, the failure stands in their place.
+        If that fails, the text of that failure replaces all of them.
         """
         redaction = redaction or self.redaction
         if redaction is None or not texts:
@@ -177,9 +200,9 @@ class Engine:
         is_clean: bool = False,
         **data: Any,
     ) -> None:
-        """Call the caller's `on_event`, without secrets; if it fails, log that and go on.
+        """Call the caller's `on_event`, with redacted texts. If it fails, the log says so.
 
-        With `is_clean` the texts are without secrets already.
+        With `is_clean` the texts are redacted already.
         """
         if self.on_event is None:
             return
@@ -197,6 +220,6 @@ class Engine:
 
 def count_empty_summary(meter: TokenMeter) -> int:
     """Return the tokens of a summary message without text."""
-    # A foreign counter may count parts of a message that a dict has no place for.
+    # A caller's counter may count parts of a message that a dict does not have.
     empty = summary_message(summary_text("", archived=True), "0" * 16, as_dict=not meter.exact)
     return meter.message(empty)

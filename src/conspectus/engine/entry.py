@@ -1,4 +1,4 @@
-"""The way in for every surface: the short way where nothing is due, else the story of `compaction`.
+"""Where every caller enters: the short path if nothing is due, else the story of `compaction`.
 
 Work that computes for long runs in a worker thread, so that it never holds an event loop.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conspectus.bridge import run_in_worker
-from conspectus.core.plans import Compact
-from conspectus.engine.attempts import attempts_of
-from conspectus.engine.background import decide_with_drafts
+from conspectus.core.plan_types import Compact
+from conspectus.engine.attempts import Attempts
+from conspectus.engine.background import compact_with_drafts
 from conspectus.engine.compaction import carry_out, compact
+from conspectus.engine.decision import CompactionRequest, Decision
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.planning import CompactionRequest, Decision, decide
 from conspectus.engine.quiet import reuse_result
 from conspectus.engine.reporting import report_overtaken, report_unchanged
 from conspectus.engine.result import CompactionResult
@@ -42,11 +42,13 @@ async def compact_messages(
         if result is not None:
             return result
     request = CompactionRequest(force, focus)
-    decide_with = decide if history.engine.preparations is None else decide_with_drafts
+    prepares_drafts = history.engine.preparations is not None
 
     async def read_and_compact() -> CompactionResult:
         entries = read_messages(messages, thread=history.scope)
-        return await compact(history, entries, request, decide_with)
+        if prepares_drafts:
+            return await compact_with_drafts(history, entries, request)
+        return await compact(history, entries, request)
 
     return await run_in_worker(read_and_compact())
 
@@ -57,9 +59,10 @@ async def carry_out_decision(decision: Decision) -> CompactionResult:
     async def carry_out_once() -> CompactionResult:
         if not isinstance(decision.plan, Compact):
             return report_unchanged(decision.view, decision.plan)
+        attempts = Attempts()
         try:
-            return await carry_out(decision)
+            return await carry_out(decision, attempts)
         except ArchiveOvertaken as error:
-            return await report_overtaken(decision.view, error, attempts_of(error).spent)
+            return await report_overtaken(decision.view, error, attempts.spent)
 
     return await run_in_worker(carry_out_once())

@@ -1,4 +1,4 @@
-"""Make the record of a compaction and the view that is sent with it, so that this fits."""
+"""Make the record of a compaction and the view that will be sent, so that the view fits."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus.core.records import Draft, Record
-from conspectus.engine.begun_later import RECENT
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import evicted_since_model
 from conspectus.engine.summary_notes import shorten_draft
-from conspectus.engine.view import View, describe_users_behind_summary, view_after
+from conspectus.engine.truncated import RECENT
+from conspectus.engine.view import View
+from conspectus.engine.viewing import describe_users_after_summary, view_after
 from conspectus.errors import SummaryError
 from conspectus.observe import price_of
 
 SHORTENINGS = 4
-"""How often a summary is made shorter whose record's id makes the view too large."""
+"""How often a summary is shortened if the id of its record makes the view too large."""
 
 STILL_TOO_LARGE = (
     "with messages clipped the history takes {:,} tokens of {:,}; use a model with a larger "
@@ -25,10 +26,10 @@ STILL_TOO_LARGE = (
 
 
 def fit_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
-    """Make the record, and the view that is sent once it is in force, measured.
+    """Make the record, and the view that will be sent once it is in force, and measure both.
 
-    The id of the record is in the view, and may count, too: where that is too much, the summary is
-    made shorter, in up to `SHORTENINGS` steps, unless a person has approved it.
+    The id of the record is in the view, and a counter may count it. If that makes the view too
+    large, the summary is shortened, in up to `SHORTENINGS` steps, unless a person has approved it.
     """
     plan = leaving.plan
     is_new = plan.makes_summary
@@ -44,12 +45,11 @@ def fit_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
 
 
 def check_budget(after: View, leaving: Leaving) -> None:
-    """Raise `SummaryError` if a view does not fit, unless it is the smallest that is legal."""
+    """Raise `SummaryError` if a view does not fit, unless no smaller view is legal."""
     plan = leaving.plan
     if plan.budget is None or after.size.tokens <= plan.budget:
         return
-    nothing_fits = plan.at_most > plan.budget
-    if not nothing_fits:
+    if plan.fits:
         raise SummaryError(STILL_TOO_LARGE.format(after.size.tokens, plan.budget))
 
 
@@ -60,7 +60,7 @@ def _make_record_and_view(leaving: Leaving, draft: Draft) -> tuple[Record, View]
 
 
 def _bill(leaving: Leaving, draft: Draft) -> dict[str, Any]:
-    """Return what a compaction took beside tokens; see `Record.bill`."""
+    """Return what a compaction has cost in addition to tokens; see `Record.bill`."""
     seconds = round(time.monotonic() - leaving.started, 3)
     decision = leaving.decision
     prepared_in = 0.0 if decision.draft is None else decision.draft.seconds
@@ -75,16 +75,16 @@ def _bill(leaving: Leaving, draft: Draft) -> dict[str, Any]:
 
 
 def _record(leaving: Leaving, draft: Draft) -> Record:
-    """Make the record, without the size of the view after it, which bears its id."""
+    """Make the record, without the size of the view after it: that view has the record's id."""
     view = leaving.view
     evicted = evicted_since_model(view.head)
     return Record.make(
-        parent=view.head_id,
+        parent=view.head_id or None,
         covers=leaving.keys,
         clips=tuple(item.recorded_clip for item in leaving.clips.values() if item.recorded_clip),
         summary=draft.body,
         notes=draft.notes,
-        cause=leaving.plan.cause,
+        cause=str(leaving.plan.cause),
         tokens_before=leaving.plan.tokens,
         tokens_after=0,
         messages_after=len(leaving.remaining) + bool(draft.body),
@@ -98,7 +98,7 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
         stayed=_stayed(leaving),
         clients_own=tuple(key for key in leaving.keys if key in view.clients_own),
         foreign=bool(leaving.foreign_summaries),
-        alternates=view.alternates,
+        may_need_joining=view.may_need_joining,
         joined=_joined(leaving),
         corrections=leaving.engine.meter.correction,
         tokens_since_model=evicted.tokens,
@@ -108,22 +108,22 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
 
 
 def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
-    """Describe the messages that are joined to the summary, if any are."""
+    """Describe the messages that are joined with the summary, if any are."""
     view = leaving.view
     joins = leaving.engine.joins_by_setting
     if not leaving.plan.makes_summary or joins is False:
         return ()
-    if joins is None and not view.alternates:
+    if joins is None and not view.may_need_joining:
         return ()
-    fields = leaving.redaction is None  # what messages hold may be secret
-    evicted = set(leaving.plan.evicted)
-    return tuple(describe_users_behind_summary(view, evicted, leaving.clips, fields=fields))
+    fields = leaving.redaction is None  # other fields of a message may hold secrets
+    evicted = set(leaving.plan.evicted_places)
+    return tuple(describe_users_after_summary(view, evicted, leaving.clips, fields=fields))
 
 
 def _order(leaving: Leaving) -> tuple[str, ...]:
-    """Return the keys of what leaves, and of what stays before the last of it.
+    """Return the keys of what leaves, and of what stays before the last message that leaves.
 
-    What stays will leave later; its place is noted now. Empty if none stays.
+    What stays will leave later, so its place is noted now. Empty if nothing stays there.
     """
     items = leaving.view.items
     leaving_keys = set(leaving.keys)
@@ -142,8 +142,8 @@ def _stayed(leaving: Leaving) -> tuple[str, ...]:
     Of very many these are the first, so that none is missing between them and what leaves.
     """
     view = leaving.view
-    later = view.items[_last_leaving(leaving) + 1 :]
-    messages = (item for item in later if not item.summary and item.role != "system")
+    after = view.items[_last_leaving(leaving) + 1 :]
+    messages = (item for item in after if not item.summary and item.role != "system")
     return tuple(item.key for item in messages if item.key not in view.clients_own)[:RECENT]
 
 
@@ -151,4 +151,4 @@ def _last_leaving(leaving: Leaving) -> int:
     """Return the place of the last message that leaves; -1 for none."""
     leaving_keys = set(leaving.keys)
     items = leaving.view.items
-    return max((at for at, item in enumerate(items) if item.key in leaving_keys), default=-1)
+    return max((place for place, item in enumerate(items) if item.key in leaving_keys), default=-1)

@@ -1,16 +1,19 @@
 """Fold records over a history: which of its messages stay in view, and which have left.
 
-A caller sends either its whole history or the view that it got back the last time, with the summary
-message of a record. Records that do not fit the history are dropped, never trusted.
+A caller sends its whole history, or the view that it got the last time, with the summary message
+of a record. Records that do not fit the history are dropped, never trusted.
 
-Where the view has no two messages of the user in a row, the summary is one message with those that
-follow it. One that comes back is taken apart by its record before anything else is looked for.
+Users paste summaries and clips, and agents repeat them. So there are rules:
 
-Users paste summaries and clips, and agents repeat them. Of several equal clips the first stands for
-the original, unless a summary before it covers that. A LangChain message is labelled as a summary;
-a dict is not. Without labels one summary is known: the first in the user's role, before any answer
-of the agent. Others are messages, so that a pasted one brings no abandoned branch back. Messages
-after a summary are counted on from the covered ones, so that repeated words are another message.
+1. A message in which a summary was joined with messages of the user is first separated into them
+   (`_take_joined_apart`).
+2. A LangChain message is a summary if it is labelled as one. A dict has no label: of dicts only one
+   is a summary, the first in the user's role before any answer of the agent. All others are
+   messages, so that a pasted summary brings no abandoned branch back (`_record_index_by_place`).
+3. The first of several equal clips takes the place of the original, unless a summary before it
+   covers that original (`_known_clips`).
+4. A message after a summary that repeats the words of a covered one is another message, with a key
+   of its own (`_with_counted_keys`).
 """
 
 from __future__ import annotations
@@ -21,9 +24,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from conspectus.core.records import Chain, Record, RecordedClip
-from conspectus.engine.begun_later import BegunLater, begun_later, stem_of
+from conspectus.engine.truncated import Truncation, find_truncation, stem_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
-from conspectus.messages.alternation import ReceivedJoined, is_labelled_joined, taken_apart
+from conspectus.messages.alternation import JoinedMessage, is_labelled_joined, take_apart
 from conspectus.messages.framing import summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import assign_keys, occurrences
@@ -40,59 +43,65 @@ class Remaining(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """The view of a history, by the records that fit it."""
+    """A history, folded: what stays in view by the records that fit."""
 
     chain: Chain
-    entries: list[Message]  # of the history, each message that came joined taken apart
+    entries: list[Message]  # of the history; joined messages are separated
     remaining: list[Remaining]
     dropped: int  # messages that were left out because the records cover them
-    came_joined: tuple[ReceivedJoined, ...] = ()
+    received_joined: tuple[JoinedMessage, ...] = ()
     clients_own: frozenset[str] = frozenset()
-    """Keys of messages that the client has put in the place of others, such as its own summary."""
+    """Keys of messages that the client has inserted for others, such as its own summary."""
 
 
 class KnownClip(NamedTuple):
-    """A message that is known for a clip that a view has shown."""
+    """A message that is recognised as a clip that a view has shown."""
 
     text_hash: str
     original: str  # key of the original
 
 
 class _Matched(NamedTuple):
-    """The records that fit a history, and its messages by the names that these give them."""
+    """The records that fit a history, and the keys of its messages by these records."""
 
     chain: Chain
     entries: list[Message]
-    keys: list[str]  # of the original that each message is, or stands for
+    keys: list[str]  # of each message, or of the original whose clip it is
     clients_own: frozenset[str] = frozenset()
 
 
 def fold(chain: Chain, entries: Sequence[Message], *, is_continuation: bool = False) -> Folded:
     """Return the view of a history, given the records of its thread.
 
-    The history may begin later than the records do; `begun_later` says how, and what
-    `is_continuation` means. The messages of the result have the keys that they have behind these
-    records; `entries` stay as they are.
+    The history may be truncated: `find_truncation` says how, and what `is_continuation` means.
+    The messages of the result have the keys that they have after these records; `entries` are not
+    changed.
 
-    A record is dropped if it comes after a summary message that came back. In a history without
-    one, it is dropped if its messages are not there from some place on, unchanged and in order, or
-    if it covers the user's newest message, which a client has gone back to, to ask it again.
+    If the history has a summary message, the records after that summary must fit the messages
+    after it. If it has none, a record fits if its messages are there, unchanged and in order. It
+    does not fit if it covers the user's newest message: then the client has gone back to that
+    message, to ask it again.
     """
     if not chain:
-        everything = [Remaining(at, entry.key, None, False) for at, entry in enumerate(entries)]
+        everything = [
+            Remaining(place, entry.key, None, False) for place, entry in enumerate(entries)
+        ]
         return Folded((), list(entries), everything, 0)
-    parted, came_joined = _take_joined_apart(entries, chain)
+    parted, received_joined = _take_joined_apart(entries, chain)
     summaries = _record_index_by_place(parted, chain)
     clips = _known_clips(parted, chain, summaries)
-    named = _named_behind(parted, chain, summaries, clips)
-    keys = [clips[at].original if at in clips else entry.key for at, entry in enumerate(named)]
+    counted = _with_counted_keys(parted, chain, summaries, clips)
+    keys = [
+        clips[place].original if place in clips else entry.key
+        for place, entry in enumerate(counted)
+    ]
     if summaries:
-        matched = _match_behind_summary(chain, named, keys, summaries)
+        matched = _match_after_summary(chain, counted, keys, summaries)
     else:
-        matched = _match_whole_history(chain, named, keys, is_continuation)
+        matched = _match_without_summary(chain, counted, keys, is_continuation)
     remaining, dropped = _left_in_view(matched, summaries, clips)
     return Folded(
-        matched.chain, matched.entries, remaining, dropped, came_joined, matched.clients_own
+        matched.chain, matched.entries, remaining, dropped, received_joined, matched.clients_own
     )
 
 
@@ -113,7 +122,8 @@ def _left_in_view(
             continue  # the summary in force takes its place
         came_clipped = clips.get(place) in shown
         key = matched.keys[place] if came_clipped else entry.key
-        if key in covered:  # no message behind a summary: `_named_behind` gave it another key
+        # No message after a summary is covered: `_with_counted_keys` gave it another key.
+        if key in covered:
             dropped += 1
         else:
             remaining.append(Remaining(place, key, newest.get(key), came_clipped))
@@ -127,45 +137,45 @@ def newest_clips(chain: Chain) -> dict[str, RecordedClip]:
 
 def _take_joined_apart(
     entries: Sequence[Message], chain: Chain
-) -> tuple[list[Message], tuple[ReceivedJoined, ...]]:
-    """Take messages apart that begin with a summary of the chain, as views have joined them.
+) -> tuple[list[Message], tuple[JoinedMessage, ...]]:
+    """Separate messages that begin with a summary of the chain, as views have joined them.
 
-    A dict is only taken for one before any answer of the agent: elsewhere somebody has pasted it.
+    A dict is only separated before any answer of the agent: after one, somebody has pasted it.
     """
     parted: list[Message] = []
-    came_joined: list[ReceivedJoined] = []
+    received_joined: list[JoinedMessage] = []
     may_be_joined = True
     for entry in entries:
         parts = None
         begins_with_summary = entry.role == "user" and entry.text.startswith(SUMMARY_LINE)
         if begins_with_summary and (may_be_joined or is_labelled_joined(entry.source)):
             summaries = (record for record in reversed(chain) if record.summary)
-            attempts = (taken_apart(entry.source, record) for record in summaries)
+            attempts = (take_apart(entry.source, record) for record in summaries)
             parts = next(filter(None, attempts), None)
         may_be_joined = may_be_joined and parts is None and entry.role in ("system", "user")
         if parts is None:
             parted.append(entry)
         else:
             parted += map(read_message, parts)
-            came_joined.append(ReceivedJoined(entry.source, tuple(parts)))
-    if came_joined:
+            received_joined.append(JoinedMessage(entry.source, tuple(parts)))
+    if received_joined:
         assign_keys(parted)
-    return parted, tuple(came_joined)
+    return parted, tuple(received_joined)
 
 
 # Summaries and clips that come back
 
 
 def is_labelled_summary(entry: Message) -> bool:
-    """Return whether a message is labelled as a summary; dicts cannot be."""
+    """Tell whether a message is labelled as a summary; a dict never is."""
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
 
 
 def _record_index_by_place(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
-    """Return, by place, the index in the chain of the record whose summary a message is.
+    """Return the places of summaries, each with the index of its record in the chain.
 
-    The text must be equal. If one of several is labelled, the others are pasted messages.
-    Without labels it is the first one of the user before any answer of the agent.
+    The text must be equal. If one of several is labelled, the others are pasted messages. Without
+    labels it is the first one in the user's role before any answer of the agent.
     """
     equal: dict[int, int] = {}
     for place, entry in enumerate(entries):
@@ -174,19 +184,21 @@ def _record_index_by_place(entries: Sequence[Message], chain: Chain) -> dict[int
             if record_index is not None:
                 equal[place] = record_index
     labelled = {
-        at: record_index for at, record_index in equal.items() if is_labelled_summary(entries[at])
+        place: record_index
+        for place, record_index in equal.items()
+        if is_labelled_summary(entries[place])
     }
     if labelled or not equal:
         return labelled
     first_answer = _first_answer(entries)
-    of_user = (at for at in equal if entries[at].role == "user" and at < first_answer)
+    of_user = (place for place in equal if entries[place].role == "user" and place < first_answer)
     first = next(of_user, None)
     return {} if first is None else {first: equal[first]}
 
 
 def _first_answer(entries: Sequence[Message]) -> int:
     """Return the place of the first message of the agent or a tool; the end if there is none."""
-    answers = (at for at, entry in enumerate(entries) if entry.role in ("assistant", "tool"))
+    answers = (place for place, entry in enumerate(entries) if entry.role in ("assistant", "tool"))
     return next(answers, len(entries))
 
 
@@ -216,15 +228,15 @@ def _known_clips(
 ) -> dict[int, KnownClip]:
     """Map messages that are clips of the chain to their originals.
 
-    Equal messages may have clips with one text: the first such clip stands for the first original
-    that no earlier message is, and that no summary before it covers.
+    Equal messages may have clips with the same text. The first such clip belongs to the first
+    original that is no earlier message, and that no summary before the clip covers.
     """
     originals = _originals_by_clip(chain)
     if not originals:
         return {}
     all_originals = {key for keys in originals.values() for key in keys}
     summary_at = max(summaries, default=len(entries))
-    covered = set(_covered_below(chain, summaries))
+    covered = set(_covered_up_to_summary(chain, summaries))
     taken: set[str] = set()
     clips: dict[int, KnownClip] = {}
     for place, entry in enumerate(entries):
@@ -247,12 +259,12 @@ def _known_clips(
 
 
 def _originals_by_clip(chain: Chain) -> dict[str, list[str]]:
-    """Return the keys of the originals that each text of a clip may stand for, oldest first."""
+    """Return, by the hash of a clip, the keys of its possible originals, the oldest first."""
     originals: dict[str, list[str]] = {}
     for record in chain:
         for clip in record.clips:
             if not clip.text_hash:
-                continue  # no archive holds its original, so no clip comes back
+                continue  # its original is in no archive, so the clip never comes back
             keys = originals.setdefault(clip.text_hash, [])
             if clip.key not in keys:
                 keys.append(clip.key)
@@ -260,86 +272,89 @@ def _originals_by_clip(chain: Chain) -> dict[str, list[str]]:
 
 
 def _is_taken(original: str, taken: Collection[str], covered: Collection[str]) -> bool:
-    """Tell whether a clip cannot stand for an original: it is there already, or has left."""
+    """Tell whether a clip cannot belong to an original, because that is here or has left."""
     return original in taken or original in covered
 
 
-def _covered_below(chain: Chain, summaries: Mapping[int, int]) -> list[str]:
-    """Return the keys that the newest summary in a history stands for."""
+def _covered_up_to_summary(chain: Chain, summaries: Mapping[int, int]) -> list[str]:
+    """Return the keys of all messages that the newest summary in a history replaces."""
     if not summaries:
         return []
     newest = summaries[max(summaries)]
     return [key for record in chain[: newest + 1] for key in record.covers]
 
 
-def _named_behind(
+def _with_counted_keys(
     entries: Sequence[Message],
     chain: Chain,
     summaries: Mapping[int, int],
     clips: Mapping[int, KnownClip],
 ) -> list[Message]:
-    """Return messages with new keys where a summary or a clip replaces some, which count too."""
-    named = list(entries)
-    missing = _stood_for(chain, summaries, clips)
+    """Return messages with keys that also count the messages that summaries and clips replace."""
+    counted = list(entries)
+    missing = _keys_replaced_at(chain, summaries, clips)
     if missing:
         stems = {entry.stem for entry in entries}
-        covered = _covered_below(chain, summaries)
+        covered = _covered_up_to_summary(chain, summaries)
         absent = (*covered, *(clip.original for clip in clips.values()))
         alike = (key for key in absent if "-" in key and stem_of(key) in stems)
-        assign_keys(named, occurrences(alike), missing)
-    return named
+        assign_keys(counted, occurrences(alike), missing)
+    return counted
 
 
-def _stood_for(
+def _keys_replaced_at(
     chain: Chain, summaries: Mapping[int, int], clips: Mapping[int, KnownClip]
 ) -> dict[int, list[str]]:
-    """Return, by its place, the keys of the originals that a summary or a clip stands for."""
-    missing = {at: [clip.original] for at, clip in clips.items()}
+    """Return, by the place of a summary or a clip, the keys of the originals that it replaces."""
+    missing = {place: [clip.original] for place, clip in clips.items()}
     if summaries:
-        missing[max(summaries)] = _covered_below(chain, summaries)
+        missing[max(summaries)] = _covered_up_to_summary(chain, summaries)
     return missing
 
 
 # The records that fit
 
 
-def _match_behind_summary(
+def _match_after_summary(
     chain: Chain, entries: list[Message], keys: list[str], summaries: Mapping[int, int]
 ) -> _Matched:
-    """Match a history that holds a summary: later records must fit what stands behind it."""
+    """Match a history that holds a summary: later records must fit the messages after it."""
     place = max(summaries)
     record_index = summaries[place]
-    behind = place + 1
-    later = _fitting(chain[record_index + 1 :], entries[behind:], keys[behind:])
+    start = place + 1
+    later = _fitting(chain[record_index + 1 :], entries[start:], keys[start:])
     return _Matched((*chain[: record_index + 1], *later), entries, keys)
 
 
-def _match_whole_history(
+def _match_without_summary(
     chain: Chain, entries: list[Message], keys: list[str], is_continuation: bool
 ) -> _Matched:
-    """Match a history without a summary: it is whole, or begins later than the records do.
+    """Match a history without a summary, which is whole or truncated.
 
-    In the latter, equal messages are counted on from those that are missing, so that repeated words
-    are another message.
+    In a truncated one, a message that repeats the words of a missing one is another message, so the
+    keys also count the missing messages.
     """
     fitting = _fitting(chain, entries, keys)
-    contents = [stem_of(key) for key in keys]
+    stems = [stem_of(key) for key in keys]
     for count in range(len(chain), len(fitting), -1):
-        begun = begun_later(chain[:count], entries, contents, is_continuation=is_continuation)
-        if begun is None:
+        truncation = find_truncation(chain[:count], entries, stems, is_continuation=is_continuation)
+        if truncation is None:
             continue
-        later = entries[begun.start :]
-        assign_keys(later, _counted_before(keys, begun), {0: begun.missing})
+        later = entries[truncation.first_known :]
+        assign_keys(later, _counts_before(keys, truncation), {0: truncation.missing})
         is_clip = [key != entry.key for key, entry in zip(keys, entries, strict=True)]
-        renamed = [*entries[: begun.start], *later]
-        names = [keys[at] if is_clip[at] else entry.key for at, entry in enumerate(renamed)]
-        return _Matched(chain[:count], renamed, names, frozenset(names[at] for at in begun.own))
+        counted = [*entries[: truncation.first_known], *later]
+        new_keys = [
+            keys[place] if is_clip[place] else entry.key for place, entry in enumerate(counted)
+        ]
+        clients_own = frozenset(new_keys[place] for place in truncation.inserted)
+        return _Matched(chain[:count], counted, new_keys, clients_own)
     return _Matched(fitting, entries, keys)
 
 
-def _counted_before(keys: Sequence[str], begun: BegunLater) -> Mapping[str, int]:
-    """Count the contents that came before a history goes on, those that are missing included."""
-    return occurrences([*keys[: begun.start], *begun.missing])
+def _counts_before(keys: Sequence[str], truncation: Truncation) -> Mapping[str, int]:
+    """Count equal messages before the first known one; missing messages count, too."""
+    return occurrences([*keys[: truncation.first_known], *truncation.missing])
 
 
 def _fitting(chain: Chain, entries: Sequence[Message], keys: Sequence[str]) -> Chain:
@@ -349,27 +364,27 @@ def _fitting(chain: Chain, entries: Sequence[Message], keys: Sequence[str]) -> C
     places = {key: place for place, key in enumerate(keys)}
     taken: set[str] = set()
     for count, record in enumerate(chain):
-        is_there = _stand_in_order(record.covers, places) and taken.isdisjoint(record.covers)
-        if not is_there or not _clips_stand(record, places) or newest in record.covers:
+        is_there = _are_in_order(record.covers, places) and taken.isdisjoint(record.covers)
+        if not is_there or not _has_all_clipped(record, places) or newest in record.covers:
             return tuple(chain[:count])
         taken.update(record.covers)
     return tuple(chain)
 
 
-def _clips_stand(record: Record, places: Mapping[str, int]) -> bool:
-    """Tell whether all that a record clips is there."""
+def _has_all_clipped(record: Record, places: Mapping[str, int]) -> bool:
+    """Tell whether the history has all messages that a record clips."""
     return all(clip.key in places for clip in record.clips)
 
 
-def _stand_in_order(keys: Sequence[str], places: Mapping[str, int]) -> bool:
-    """Tell whether messages with these keys are all there, one behind the other."""
+def _are_in_order(keys: Sequence[str], places: Mapping[str, int]) -> bool:
+    """Tell whether the history has the messages with these keys, in this order."""
     found = [places.get(key, -1) for key in keys]
     return all(earlier < later for earlier, later in pairwise([-1, *found]))
 
 
 def _newest_user_message(entries: Sequence[Message]) -> int | None:
     """Return the place of the user's newest message, as `core.exchanges.newest_user_item` does."""
-    in_role = [at for at, entry in enumerate(entries) if entry.role == "user"]
-    unlabelled = [at for at in in_role if not is_labelled_summary(entries[at])]
-    of_user = (at for at in reversed(unlabelled) if not is_host_message(entries[at]))
+    in_role = [place for place, entry in enumerate(entries) if entry.role == "user"]
+    unlabelled = [place for place in in_role if not is_labelled_summary(entries[place])]
+    of_user = (place for place in reversed(unlabelled) if not is_host_message(entries[place]))
     return next(of_user, unlabelled[-1] if unlabelled else None)

@@ -1,4 +1,4 @@
-"""One agent's history in one thread: whose it is, what it may take, and where its records are."""
+"""One agent's history in one thread: its name, its window, and the store of its records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from conspectus.archive import Scope
 from conspectus.core.items import Size, Window
-from conspectus.core.plan import divide_size
+from conspectus.core.planner import divide_size
 from conspectus.core.records import Chain, Record
 from conspectus.engine.engine import Engine
 from conspectus.engine.history_store import ArchivedHistory, HistoryStore, UnarchivedHistory
@@ -17,11 +17,11 @@ from conspectus.engine.memory import SessionMemory
 from conspectus.errors import InputError
 
 PREPARE_FROM = 0.7
-"""Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
-trigger, four tenths of it outlast a summary of 30 seconds."""
+"""The share of the trigger at which notes are prepared. In windows with a tenth of room above the
+trigger, four tenths of the trigger take longer than a summary of 30 seconds."""
 
 LOCAL = "local"
-"""The tenant where none is named."""
+"""The tenant if none is named."""
 
 ThreadId = str | int | UUID
 
@@ -30,7 +30,7 @@ def scope_of(tenant: str | None, thread_id: ThreadId, session: str) -> Scope:
     """Name a history.
 
     Raises:
-        InputError: a name is empty or no text.
+        InputError: a name is empty, or is not a text.
     """
     if isinstance(thread_id, (int, UUID)) and not isinstance(thread_id, bool):
         thread_id = str(thread_id)
@@ -44,11 +44,11 @@ class InForce(NamedTuple):
     """The records in force."""
 
     chain: Chain  # the oldest first
-    stored_head: str = ""  # id of the newest as the store names it; empty where a state names it
+    stored_head_id: str = ""  # id of the newest as the store names it; empty if a state does
 
 
 class HeadSource(Protocol):
-    """What says which record of a history is in force."""
+    """What says which record of a history is in force: the store or the state of the caller."""
 
     in_state: bool
     """The caller's state says it, so that each checkpoint has its own."""
@@ -59,13 +59,13 @@ class HeadSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreNamesHead:
-    """The store says it: for callers with messages alone."""
+    """The store says it: for callers that send only messages."""
 
     in_state = False
 
     async def in_force(self, store: HistoryStore) -> InForce:
-        head = await store.head_id()
-        return InForce(await store.chain_at(head) if head else (), head)
+        head_id = await store.head_id()
+        return InForce(await store.chain_at(head_id) if head_id else (), head_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +100,19 @@ class HistoryContext:
     window: Window | None = None  # None if it is unknown
     head_source: HeadSource = StoreNamesHead()
     checkpointed: bool = False
-    """A checkpointer keeps the caller's state; else callers may send messages alone."""
+    """A checkpointer keeps the caller's state. If none does, the caller may send only messages."""
     label_of_record: Callable[[Record], str] | None = None
     """The caller's own name of a record, for the archive."""
     trigger_size: Size | None = None
-    """The size that the trigger is compared with, if the caller counts in its own way."""
+    """The size that is compared with the trigger, if the caller has a count of its own."""
     count_view: Callable[[Sequence[Any]], Size] | None = None
-    """The size of a view as the trigger counts; None where that is the meter's."""
+    """Counts a view as the trigger does; None if the trigger uses the meter's count."""
     reached: Size | None = None
     """The size that the latest compaction reached, as the trigger counts."""
     correction: float | None = None
     """The correction of the estimate by reports of usage, if the caller knows it."""
     is_continuation: bool = False
-    """The caller knows that the history goes on from the record in force, wherever it begins."""
-    draft_only: bool = False  # drafts are made in the background, and nothing is put in force
+    """The caller knows that the history continues the record in force, wherever it begins."""
 
     @property
     def budget(self) -> int | None:
@@ -145,22 +144,26 @@ class HistoryContext:
         """Return the records in force; an `ArchiveError` if the archive cannot be read."""
         return await self.head_source.in_force(self.store)
 
-    # What its size asks for
+    # What is due at a size
 
     def exceeds_window(self, size: Size) -> bool:
         """Tell whether a view of this size does not fit the window."""
         return self.window is not None and size.tokens > self.window.budget
 
     def fires(self, size: Size, since: Size | None = None) -> bool:
-        """Tell whether the trigger fires at a size that it is compared with.
+        """Tell whether the trigger fires at a size.
 
         With `since`, the size that the last compaction reached, the history must have grown enough.
         """
         return self.engine.policy.fired(size, self.limit, since) is not None
 
+    def size_for_trigger(self, size: Size) -> Size:
+        """Return what the trigger is compared with: the caller's own count, else this size."""
+        return self.trigger_size or size
+
     def is_due(self, size: Size) -> bool:
         """Tell whether the trigger, as the caller counts, or the window asks for a compaction."""
-        return self.exceeds_window(size) or self.fires(self.trigger_size or size)
+        return self.exceeds_window(size) or self.fires(self.size_for_trigger(size))
 
     def nears_trigger(self, size: Size) -> bool:
         """Tell whether notes should be prepared for a history of this size."""
@@ -169,7 +172,7 @@ class HistoryContext:
         return self.engine.policy.fired(divide_size(size, PREPARE_FROM), self.limit) is not None
 
     def is_quiet(self, size: Size, head: Record | None) -> bool:
-        """Tell whether neither the trigger, nor the window, nor a preparation asks for anything.
+        """Tell whether neither the trigger, nor the window, nor a preparation is due at a size.
 
         `head` is the record in force, from which the trigger counts.
         """

@@ -1,16 +1,17 @@
-"""Where the records, drafts and originals of one history are: in an archive, or in this process.
+"""The store of one history's records, drafts and originals: in an archive, or in this process.
 
-A history without an archive has a store, too. It keeps records and drafts while the process runs,
-and no originals, which it says.
+A history without an archive has a store, too. It keeps records and drafts while the process runs.
+It keeps no originals, and says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from conspectus.archive import Archive, Scope
+from conspectus.archive.stated_rules import removed_rules
 from conspectus.archive.values import DAMAGED
 from conspectus.core.records import Chain, Draft, Record
 from conspectus.engine.memory import FailedSummary, SessionMemory
@@ -18,11 +19,13 @@ from conspectus.errors import ArchiveError, ArchiveUnconfirmed
 from conspectus.messages import Message, read_messages
 from conspectus.observe import log
 
+T = TypeVar("T")
+
 FAILED_REMARK = "failed"
 """The kind of an archive's remarks on failures."""
 
 SUMMARY_FAILED = "summary"
-"""The name of such a remark: a summary failed, or was refused."""
+"""The name of such a remark: a summary failed, or was declined."""
 
 PREPARATION_FAILED = "preparation"
 """The name of another: notes that were prepared in the background failed."""
@@ -36,8 +39,11 @@ class HistoryStore(Protocol):
         """Whether what leaves the view can be recalled."""
 
     @property
-    def identity(self) -> int:
-        """A number that is the same for all stores of one archive, or of one memory."""
+    def lock_key(self) -> int:
+        """A number that is the same for all stores of one archive, or of one memory.
+
+        Of two workers with the same number, only one writes a draft at a time.
+        """
 
     async def head_id(self) -> str:
         """Return the id of the record in force for callers without a state; empty if none."""
@@ -48,8 +54,11 @@ class HistoryStore(Protocol):
     async def chain_labelled(self, name: str) -> Chain:
         """Return the records up to the one that a summary in a history names."""
 
-    async def chains_after(self, head_id: str | None) -> Sequence[Chain]:
-        """Return chains that go on from a record, or from none; the newest first."""
+    async def chains_after(self, head_id: str) -> Sequence[Chain]:
+        """Return the chains that continue from a record, the newest first.
+
+        With an empty id they continue from the beginning of the history.
+        """
 
     async def load_notes(self, chain: Chain) -> Chain:
         """Return a chain whose newest record has its notes."""
@@ -57,10 +66,10 @@ class HistoryStore(Protocol):
     async def set_head(self, chain: Chain) -> None:
         """Name another chain as the one in force."""
 
-    async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
-        """Put a record in force on top of a chain.
+    async def commit(self, chain: Chain, record: Record, expected_head_id: str) -> None:
+        """Put a record in force after a chain.
 
-        Without an archive the later of two threads wins.
+        Without an archive, the later one of two threads wins.
 
         Raises:
             ArchiveOvertaken: another record than the expected one is in force in the archive.
@@ -76,17 +85,20 @@ class HistoryStore(Protocol):
         """Return the originals that are there, by their keys."""
 
     async def store_originals(self, originals: Sequence[Message]) -> None:
-        """Write originals and read them back, as a store may forget.
+        """Write originals and read them back, because a store may lose them.
 
         Raises:
-            ArchiveUnconfirmed: the store did not give them back.
+            ArchiveUnconfirmed: the store did not return them.
         """
 
-    async def noted_failure(self, name: str) -> FailedSummary | None:
+    async def removed_rules(self) -> Sequence[str]:
+        """Return the ids of statements that a person has taken out of the rules."""
+
+    async def read_failure(self, name: str) -> FailedSummary | None:
         """Return a failure that any process has noted."""
 
-    async def note_failure(self, name: str, failed: FailedSummary | None) -> None:
-        """Note a failure for every process, or with None that it is over."""
+    async def write_failure(self, name: str, failed: FailedSummary | None) -> None:
+        """Note a failure for every process; None: there is none any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,33 +107,37 @@ class ArchivedHistory:
 
     archive: Archive
     scope: Scope
-    caller_keeps_head: bool  # in force is what the caller's state says, not what the archive says
+    caller_keeps_head: bool  # the caller's state says which record is in force, not the archive
     label_of_record: Callable[[Record], str] | None  # the caller's own name of a record
 
     keeps_originals = True
 
     @property
-    def identity(self) -> int:
+    def lock_key(self) -> int:
         return id(self.archive)
 
+    async def _ask(self, method: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Call a method of the archive for this history, sync or async."""
+        return await self.archive.call_either_way(method, self.scope, *args, **options)
+
     async def head_id(self) -> str:
-        head: str | None = await self.archive.call_either_way(self.archive.head, self.scope)
-        return head or ""
+        head_id: str | None = await self._ask(self.archive.head_id)
+        return head_id or ""
 
     async def chain_at(self, head_id: str) -> Chain:
-        return await self.archive.call_either_way(self.archive.chain_at, self.scope, head_id)
+        return await self._ask(self.archive.chain_at, head_id)
 
     async def chain_labelled(self, name: str) -> Chain:
-        return await self.archive.call_either_way(self.archive.chain_labelled, self.scope, name)
+        return await self._ask(self.archive.chain_labelled, name)
 
-    async def chains_after(self, head_id: str | None) -> Sequence[Chain]:
-        return await self.archive.call_either_way(self.archive.chains_after, self.scope, head_id)
+    async def chains_after(self, head_id: str) -> Sequence[Chain]:
+        return await self._ask(self.archive.chains_after, head_id)
 
     async def load_notes(self, chain: Chain) -> Chain:
-        """Read the notes of the newest record again, where the archive's cache has left them out.
+        """Read the notes of the newest record again, if the archive's cache has left them out.
 
-        Only the newest record of a cached chain is sure to be whole (see
-        `Archive._remember_lean`), and the history may have gone back to an earlier record.
+        Of a cached chain only the newest record is sure to be whole (see `Archive._remember_lean`),
+        and the history may have gone back to an earlier record.
         """
         noted = next((record for record in reversed(chain) if record.by), None)
         if noted is None or noted.notes:
@@ -129,36 +145,34 @@ class ArchivedHistory:
         whole = await self.chain_at(chain[-1].id)
         if not whole:
             return chain
-        # A record of the given chain may still have the summary that the cache has left out.
+        # A record of `chain` may have the summary that the cache has left out.
         pairs = zip(whole, chain, strict=True)
         return tuple(read if read.summary else known for read, known in pairs)
 
     async def set_head(self, chain: Chain) -> None:
-        head_id = chain[-1].id if chain else None
-        await self.archive.call_either_way(self.archive.set_head, self.scope, head_id)
+        head_id = chain[-1].id if chain else ""
+        await self._ask(self.archive.set_head, head_id)
 
-    async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
+    async def commit(self, chain: Chain, record: Record, expected_head_id: str) -> None:
         archive = self.archive
         if not self.caller_keeps_head:
-            await archive.call_either_way(
-                archive.commit, self.scope, record, expected_head=expected_head
-            )
+            await self._ask(archive.commit, record, expected_head_id=expected_head_id)
             return
         # Branches share the head in the archive, which is for readers without a state.
-        await archive.call_either_way(archive.commit, self.scope, record, head_is_ours=False)
+        await self._ask(archive.commit, record, head_is_ours=False)
         if self.label_of_record is not None:
             note = {self.label_of_record(record): {"id": record.id}}
-            await archive.call_either_way(archive.write_remarks, self.scope, "record", note)
+            await self._ask(archive.write_remarks, "record", note)
 
     async def find_draft(self, name: str) -> Draft | None:
-        return await self.archive.call_either_way(self.archive.find_draft, self.scope, name)
+        return await self._ask(self.archive.find_draft, name)
 
     async def save_draft(self, name: str, draft: Draft) -> None:
-        await self.archive.call_either_way(self.archive.save_draft, self.scope, name, draft)
+        await self._ask(self.archive.save_draft, name, draft)
 
     async def find_originals(self, keys: Sequence[str]) -> Mapping[str, Message]:
         originals: dict[str, Message] = {}
-        archived = await self.archive.call_either_way(self.archive.find, self.scope, keys)
+        archived = await self._ask(self.archive.find, keys)
         for key, original in archived.items():
             if original.role == DAMAGED:
                 continue
@@ -178,28 +192,27 @@ class ArchivedHistory:
     async def store_originals(self, originals: Sequence[Message]) -> None:
         if not originals:
             return
-        missing = await self.archive.call_either_way(self.archive.put, self.scope, originals)
+        missing = await self._ask(self.archive.put, originals)
         if missing:
             raise ArchiveUnconfirmed(
                 f"the store took {len(originals)} messages and did not give {len(missing)} of them "
                 "back; check its disk, its quota and its time to live"
             )
 
-    async def noted_failure(self, name: str) -> FailedSummary | None:
+    async def removed_rules(self) -> Sequence[str]:
+        return await self.archive.call_either_way(removed_rules, self.archive, self.scope)
+
+    async def read_failure(self, name: str) -> FailedSummary | None:
         try:
-            notes = await self.archive.call_either_way(
-                self.archive.read_remarks, self.scope, FAILED_REMARK, [name]
-            )
+            notes = await self._ask(self.archive.read_remarks, FAILED_REMARK, [name])
         except ArchiveError:
-            return None  # whoever needs the archive says so
+            return None  # a call that needs the archive reports this
         return FailedSummary.from_json(notes.get(name))
 
-    async def note_failure(self, name: str, failed: FailedSummary | None) -> None:
+    async def write_failure(self, name: str, failed: FailedSummary | None) -> None:
         note = {} if failed is None else failed.to_json()
         try:
-            await self.archive.call_either_way(
-                self.archive.write_remarks, self.scope, FAILED_REMARK, {name: note}
-            )
+            await self._ask(self.archive.write_remarks, FAILED_REMARK, {name: note})
         except ArchiveError as error:
             log("failure_not_noted", "other processes do not know of this failure: %s", error)
 
@@ -209,14 +222,14 @@ class UnarchivedHistory:
     """The store of a history without an archive: this process remembers records and drafts."""
 
     memory: SessionMemory
-    owner: int  # identity of the memory of all sessions
+    owner: int  # a number of the memory of all sessions
     caller_keeps_head: bool
     checkpointed: bool  # a checkpointer keeps the caller's state, records included
 
     keeps_originals = False
 
     @property
-    def identity(self) -> int:
+    def lock_key(self) -> int:
         return self.owner
 
     async def head_id(self) -> str:
@@ -232,9 +245,9 @@ class UnarchivedHistory:
             return ()
         return self.memory.chains.get(name) or ()
 
-    async def chains_after(self, head_id: str | None) -> Sequence[Chain]:
+    async def chains_after(self, head_id: str) -> Sequence[Chain]:
         chains = reversed(self.memory.chains.values())
-        if head_id is None:
+        if not head_id:
             return list(chains)
         return [chain for chain in chains if any(record.id == head_id for record in chain[:-1])]
 
@@ -244,7 +257,7 @@ class UnarchivedHistory:
     async def set_head(self, chain: Chain) -> None:
         self.memory.chain = chain
 
-    async def commit(self, chain: Chain, record: Record, expected_head: str) -> None:
+    async def commit(self, chain: Chain, record: Record, expected_head_id: str) -> None:
         if self.caller_keeps_head and self.checkpointed:
             return
         self.memory.chain = (*chain, record)
@@ -262,8 +275,11 @@ class UnarchivedHistory:
     async def store_originals(self, originals: Sequence[Message]) -> None:
         return
 
-    async def noted_failure(self, name: str) -> FailedSummary | None:
+    async def removed_rules(self) -> Sequence[str]:
+        return ()
+
+    async def read_failure(self, name: str) -> FailedSummary | None:
         return None
 
-    async def note_failure(self, name: str, failed: FailedSummary | None) -> None:
+    async def write_failure(self, name: str, failed: FailedSummary | None) -> None:
         return

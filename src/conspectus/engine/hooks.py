@@ -43,7 +43,7 @@ class PreviewRequest:
 
 
 Preview = Callable[[PreviewRequest], str | None]
-"""A function that returns the text that takes effect, or None to reject it."""
+"""A function that returns the text that takes effect, or None to decline it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ async def call_hooks(
         try:
             await call_either_way(partial(_call, hook, event), _async_call(hook, event), timeout)
         except Exception:
-            # Somebody's memory that is down must not keep a thread from going on.
+            # If a caller's memory is down, the thread must continue.
             text = "before_summarization %r failed; the summary takes effect"
             log("hook_failed", text, hook, exc_info=True)
 
@@ -98,7 +98,7 @@ def copy_for_hook(message: Message, *, redacted: bool) -> Source:
     try:
         return deepcopy(message.source)
     except Exception:
-        # It holds what cannot be copied, such as a lock: its parts are the history's own then.
+        # It has a part that cannot be copied, such as a lock. Then the parts are not copied.
         return copy(message.source)
 
 

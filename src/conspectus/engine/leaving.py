@@ -7,21 +7,17 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from conspectus.core.plans import Compact
-from conspectus.core.policy import EMBEDDED, LARGEST_SUMMARY, REARM, SLACK, SMALLEST_SUMMARY
+from conspectus.core.plan_types import Compact
+from conspectus.core.policy import EMBEDDED, SLACK
 from conspectus.core.records import Chain, notes_number_of
+from conspectus.core.summary_room import MeasuredSizes, SummaryRoom, narrowed
+from conspectus.engine.clips import clip_item
+from conspectus.engine.decision import Decision
 from conspectus.engine.engine import Engine
-from conspectus.engine.planning import Decision
-from conspectus.engine.view import (
-    View,
-    ViewItem,
-    clip_item,
-    messages_to_send,
-    provisional_summary_message,
-    remaining_items,
-)
+from conspectus.engine.view import View, ViewItem
+from conspectus.engine.viewing import messages_to_send, provisional_summary_message, remaining_items
 from conspectus.errors import RedactionError
 from conspectus.messages import Message
 from conspectus.messages.framing import summary_body
@@ -30,59 +26,44 @@ from conspectus.observe import log
 from conspectus.redaction import Redaction
 
 ALWAYS_ALLOWED = 200
-"""Tokens that a summary message may take, even where it stands for less."""
+"""Tokens that a summary message may take, even if it replaces fewer."""
 
 DAMAGED_NOTES = (TypeError, ValueError, AttributeError, KeyError)
-"""What reading notes raises that are damaged or of another version."""
-
-
-@dataclass(frozen=True, slots=True)
-class SummarySizes:
-    """How long a summary message may be, in tokens."""
-
-    replaced: int  # tokens of what the summary replaces
-    beside: int  # tokens of the view beside it
-    target: int  # what is asked for
-    roomy_limit: int  # up to this size, two fifths of the window stay free
-    soft_limit: int  # above it a shorter one is asked for, so that the budget keeps room
-    hard_limit: int  # the largest that is used
-
-    def most_for(self, summarizer: str) -> int:
-        """Return the most tokens of a summary by this summariser: no more than what it replaces.
-
-        One that a caller has asked a model for may take a few more than a tiny history.
-        """
-        return self.replaced if summarizer == EMBEDDED else max(self.replaced, ALWAYS_ALLOWED)
+"""Errors that reading raises for notes that are damaged or of another version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """What one compaction takes out of a view, complete, without its secrets if it is redacted.
+    """What one compaction takes out of a view. It is complete, and is never changed.
 
-    What leaves are the evicted messages, and the summaries of other libraries that the new one
-    replaces. All of it stands in the order of the conversation. Without secrets are `messages`,
-    `evicted`, `originals`, `kept`, `notes`, `focus`, `foreign_summaries`, `previous_summary` and
-    what is made of them; `view`, `remaining` and `clips` are as they were sent, as what stays is
-    shown as it was.
+    The evicted messages leave, and so do summaries of other libraries, because the new summary
+    replaces them. All of it is in the order of the conversation.
     """
+
+    # As sent: what stays in view is not redacted
 
     decision: Decision
     started: float  # when it began, by `time.monotonic()`
-    focus: str  # the subject to keep above all
-    redaction: Redaction | None  # the redactor, with the secrets that it recognised here
     keys: tuple[str, ...]  # of the messages that leave the view
-    messages: tuple[Message, ...]  # these messages, as first sent
+    clips: Mapping[int, ViewItem]  # clipped messages, by their place in the view
+    remaining: tuple[ViewItem, ...]  # the view without the summary
+    sizes: MeasuredSizes  # of what leaves and of what stays
+    room: SummaryRoom  # how long the message of the summary may be
+
+    # Redacted
+
+    redaction: Redaction | None  # the redactor, with the secrets that it has recognised here
+    redacted: Mapping[str, int]  # secrets that were removed from the originals, by kind
+    focus: str  # the subject to keep above all
+    messages: tuple[Message, ...]  # the messages that leave, as first sent
     evicted: tuple[Message, ...]  # those of them that are no summaries
     originals: tuple[Message, ...]  # the messages that leave or are clipped, as first sent
-    clips: Mapping[int, ViewItem]  # clipped messages, by their place in the view
-    remaining: tuple[ViewItem, ...]  # the view beside the summary
     kept: tuple[Message, ...]  # messages that stay in view
     kept_before_last_evicted: int  # how many of them came before the last one that leaves
     notes: Notes  # so far
     foreign_summaries: tuple[str, ...]  # summaries of other libraries that leave
     previous_summary: str  # the summary so far: ours, and those that ours replaces
-    redacted: Mapping[str, int]  # secrets that were taken out of the originals, by kind
-    sizes: SummarySizes
+    removed_rules: tuple[str, ...]  # ids of statements that a person has taken out of the rules
 
     @property
     def view(self) -> View:
@@ -109,11 +90,20 @@ class Leaving:
     def summary_size(self, body: str) -> int:
         """Return the tokens of the message that shows a summary.
 
-        By a caller's counter they are those that it adds to the view as it will be sent.
+        With a caller's counter, it is what that message adds to the view that will be sent.
         """
         return measure_summary(
-            self.view, body, self.remaining, self.sizes.beside, self.notes_number
+            self.view, body, self.remaining, self.sizes.without_summary, self.notes_number
         )
+
+    def most_by(self, summarizer: str) -> int:
+        """Return the most tokens of a summary by this summariser.
+
+        It must not be longer than what it replaces. A summary that was paid for may always take
+        `ALWAYS_ALLOWED` tokens.
+        """
+        replaced = self.sizes.replaced
+        return replaced if summarizer == EMBEDDED else max(replaced, self.sizes.always_allowed)
 
     def room_for_text(self, tokens: int) -> int:
         """Return the tokens of text that a summary message of this size holds."""
@@ -138,27 +128,22 @@ class Leaving:
 
 
 async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
-    """Gather all that a decision takes out of a view, and what stays beside it.
+    """Gather all that a decision takes out of a view, and what stays.
 
     Raises:
         ArchiveError: the originals of messages that came back clipped cannot be read.
-        RedactionError: secrets cannot be taken out.
+        RedactionError: secrets cannot be removed.
     """
     started = time.monotonic()
     view = decision.view
     plan = decision.plan
     assert isinstance(plan, Compact), "a history that is kept loses nothing"
     engine = view.history.engine
-    evicted = set(plan.evicted)
-    replaces_summaries = plan.makes_summary
-    leaving_items = tuple(
-        item
-        for place, item in enumerate(view.items)
-        if place in evicted or (replaces_summaries and item.foreign)
-    )
+    evicted = set(plan.evicted_places)
+    leaving_items = tuple(view.items[place] for place in places_that_leave(view, plan))
     to_clip = [view.items[clip.place] for clip in plan.clips]
     originals = await _originals_of(view, [*leaving_items, *to_clip])
-    # What stays in view is shown as it was, so clips are made before secrets are taken out.
+    # What stays in view is not redacted, so clips are made before secrets are removed.
     clips = {
         clip.place: clip_item(item, originals[item.key], clip, engine)
         for clip, item in zip(plan.clips, to_clip, strict=True)
@@ -175,6 +160,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         notes=_notes_of(view.chain),
     )
     last_evicted = max(evicted, default=0)
+    sizes = _measured_sizes(view, plan, remaining)
     return Leaving(
         decision=decision,
         started=started,
@@ -193,13 +179,35 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         previous_summary="\n".join(
             filter(None, (texts.summary_in_force, *texts.foreign_summaries))
         ),
+        removed_rules=tuple(await view.history.store.removed_rules()),
         redacted=texts.counts,
-        sizes=_sizes_of_summary(view, plan, remaining),
+        sizes=sizes,
+        room=narrowed(
+            plan.summary,
+            sizes,
+            budget=plan.budget,
+            planned_within=plan.planned_within,
+            fits=plan.fits,
+            is_callers_own=engine.caller_format.owns_summary_message,
+        ),
     )
 
 
+def places_that_leave(view: View, plan: Compact) -> list[int]:
+    """Return the places of the evicted messages, and of other libraries' summaries.
+
+    The latter leave if the plan makes a summary, which then replaces them.
+    """
+    evicted = set(plan.evicted_places)
+    return [
+        place
+        for place, item in enumerate(view.items)
+        if place in evicted or (plan.makes_summary and item.foreign)
+    ]
+
+
 def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:
-    """Return the messages that stay in view, by their place; summaries are none."""
+    """Return the messages that stay in view, by their place; summaries are not among them."""
     return {
         place: item.entry
         for place, item in enumerate(view.items)
@@ -210,7 +218,7 @@ def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:
 async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Message]:
     """Return the originals of messages by their keys: from the history, or from the archive.
 
-    Where the archive has lost one, its clip is all that is left, and takes the original's place.
+    If the archive has lost one, its clip is all that is left, and replaces the original.
     """
     originals = {item.key: item.entry for item in items if item.entry is not None}
     clipped_before = [item.key for item in items if item.came_clipped]
@@ -223,13 +231,13 @@ async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Mess
 
 
 def _foreign_summaries(items: Sequence[ViewItem]) -> tuple[str, ...]:
-    """Return the texts of other libraries' summaries among these."""
+    """Return the texts of other libraries' summaries among these items."""
     entries = (item.entry for item in items if item.foreign)
     return tuple(summary_body(entry.text) for entry in entries if entry)
 
 
 def _notes_of(chain: Chain) -> Notes:
-    """Read the notes of the newest record that has some, or its summary if they are damaged."""
+    """Read the notes of the newest record that has some; its summary if they are damaged."""
     record = next((record for record in reversed(chain) if record.notes or record.by), None)
     if record is None:
         return Notes()
@@ -242,12 +250,12 @@ def _notes_of(chain: Chain) -> Notes:
     return Notes(text=record.summary, edited=True)
 
 
-# Without secrets
+# Removing secrets
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """All that is stored, read or logged from here on."""
+    """All that is stored, read by a summariser, or logged from here on."""
 
     redaction: Redaction | None
     originals: Mapping[str, Message]
@@ -256,7 +264,7 @@ class _Texts:
     summary_in_force: str
     foreign_summaries: tuple[str, ...]
     notes: Notes
-    counts: Mapping[str, int]  # secrets that were taken out of the originals, by kind
+    counts: Mapping[str, int]  # secrets that were removed from the originals, by kind
 
 
 async def _redacted_texts(
@@ -269,7 +277,7 @@ async def _redacted_texts(
     foreign_summaries: tuple[str, ...],
     notes: Notes,
 ) -> _Texts:
-    """Take the secrets out of all that is stored, read or logged from here on."""
+    """Remove the secrets from all that is stored, read or logged from here on."""
     if redaction is None:
         return _Texts(
             redaction=None,
@@ -314,73 +322,37 @@ async def _redacted_texts(
 
 
 def measure_summary(
-    view: View, body: str, remaining: Sequence[ViewItem], beside: int, number: str
+    view: View, body: str, remaining: Sequence[ViewItem], kept_tokens: int, number: str
 ) -> int:
-    """Return the tokens of the message that shows a summary beside these messages.
+    """Return the tokens of the message that shows a summary next to these messages.
 
-    `beside` are the tokens of the view without it.
+    `kept_tokens` is the size of the view without it.
     """
     history = view.history
     engine = history.engine
     if engine.meter.counts_lists:
-        return (engine.count_as_sent(messages_to_send(view, remaining, body, number)) or 0) - beside
-    if engine.surface.summary_size is not None:
-        return engine.surface.summary_size(body)
+        return (
+            engine.count_as_sent(messages_to_send(view, remaining, body, number)) or 0
+        ) - kept_tokens
+    if engine.caller_format.summary_size is not None:
+        return engine.caller_format.summary_size(body)
     return engine.meter.message(provisional_summary_message(view, body))
 
 
-def _sizes_of_summary(view: View, plan: Compact, remaining: Sequence[ViewItem]) -> SummarySizes:
-    """Return how long the summary message of a plan may be."""
+def _measured_sizes(view: View, plan: Compact, remaining: Sequence[ViewItem]) -> MeasuredSizes:
+    """Measure what leaves a view by a plan, and what stays."""
     engine = view.history.engine
-    evicted = set(plan.evicted)
-    replaces_summaries = plan.makes_summary
+    evicted = set(plan.evicted_places)
     replaced = sum(
         item.tokens
         for place, item in enumerate(view.items)
-        if place in evicted or (item.summary and replaces_summaries)
+        if place in evicted or (item.summary and plan.makes_summary)
     )
     counted = engine.count_as_sent(messages_to_send(view, remaining))
-    beside = sum(item.tokens for item in remaining) if counted is None else counted
-    limits = _limits(plan, engine, replaced, beside)
-    # Clips may be larger than planned: the summary then gets what is left.
-    hard_limit = max(1, limits.hard)
-    target = min(plan.summary_tokens, hard_limit)
-    roomy_limit = hard_limit if plan.planned_within is None else plan.planned_within - beside
-    return SummarySizes(
-        replaced=replaced,
-        beside=beside,
-        target=target,
-        roomy_limit=min(hard_limit, max(target, roomy_limit)),
-        soft_limit=max(target, limits.soft),
-        hard_limit=hard_limit,
-    )
-
-
-class _Limits(NamedTuple):
-    """The most tokens of a summary message."""
-
-    hard: int  # a longer one is not used
-    soft: int  # a longer one is asked for once more, shorter
-
-
-def _limits(plan: Compact, engine: Engine, replaced: int, beside: int) -> _Limits:
-    """Return the limits of the summary of a plan; `beside` are the tokens of what stays."""
-    cap = plan.summary_cap
+    kept_tokens = sum(item.tokens for item in remaining) if counted is None else counted
     always_allowed = ALWAYS_ALLOWED
     if engine.meter.counts_lists:  # a list may count for many times as much as its texts
         always_allowed = math.ceil(ALWAYS_ALLOWED * max(1.0, engine.meter.ratio))
-    hard = max(always_allowed, replaced)
-    hard = hard if cap is None else min(hard, cap)
-    soft = hard if cap is not None else min(hard, LARGEST_SUMMARY)
-    if plan.budget is None:
-        return _Limits(hard, soft)
-    if plan.at_most > plan.budget:  # nothing fits: the least useful summary
-        least = min(hard, plan.summary_tokens)
-        return _Limits(least, least)
-    hard = min(hard, plan.budget - beside)
-    soft = min(soft, int(plan.budget / REARM) - beside)
-    if engine.surface.summary_size is not None and plan.budget < SMALLEST_SUMMARY:
-        # A summary in a tiny budget need only fit by itself where its message is the caller's own.
-        largest = max(hard, plan.budget)
-        return _Limits(largest, largest)
-    return _Limits(hard, soft)
+    return MeasuredSizes(
+        replaced=replaced, without_summary=kept_tokens, always_allowed=always_allowed
+    )

@@ -1,4 +1,4 @@
-"""Bring sizes to what a request really takes: by reports of models, or by a caller's counter."""
+"""Correct sizes to what a request really takes: by reports of models, or by a caller's counter."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from conspectus.engine.view import View
 from conspectus.tokens import UsageReport, correction
 
 MOST_SCALE = 2.0
-"""How many times as much, or as little, as its messages alone a list may take where each of them
-still says its share."""
+"""Single counts are used if their sum is between half and twice the count of the list."""
 
 
 def correct_sizes(view: View) -> View:
-    """Return a view with an estimate that is corrected by what models have reported."""
+    """Return a view whose estimate is corrected by the usage that models have reported."""
     history = correct_meter(view.history, view.reports, view.head)
     return view if history is view.history else view.with_meter_of(history)
 
@@ -28,8 +27,8 @@ def correct_meter(
 ) -> HistoryContext:
     """Return a history whose meter is corrected by reports of usage.
 
-    Until there are reports since the record in force, its own correction holds: otherwise the same
-    view would have another size, and be compacted again with nothing new in it.
+    If there are no reports since the record in force, the correction of that record is used. With
+    another one, the same view would have another size, and would be compacted again.
     """
     meter = history.engine.meter
     known = head.corrections if head else {}
@@ -50,11 +49,11 @@ def correct_meter(
 
 
 def share_out_count(view: View) -> View:
-    """Return a view with the count of a caller's counter shared out among its messages.
+    """Return a view with the total of a caller's counter divided among its messages.
 
-    A list need not take as much as its messages alone: each then counts in proportion. Where they
-    alone say little of the list, as where each is counted with the usage that it reports, the
-    estimate says what their shares are, and nothing is clipped, as no count says to what.
+    Each message gets a part of the total in proportion to its own count. If the single counts do
+    not say much about the list (`MOST_SCALE`), the shares come from the estimate, and nothing is
+    clipped.
     """
     history = view.history
     engine = history.engine
@@ -76,7 +75,7 @@ def share_out_count(view: View) -> View:
 def evicted_since_model(head: Record | None) -> Size:
     """Return what has left the view since a model last wrote a summary, up to this record.
 
-    The newest record alone tells it: a state without an archive has no other one.
+    Only the newest record is read: a state without an archive has no other one.
     """
     if head is None or head.by not in ("", EMBEDDED):
         return Size(0, 0)

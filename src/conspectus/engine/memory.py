@@ -1,7 +1,8 @@
 """What a process remembers between calls: of each session, and of histories with nothing due.
 
-With an archive, records, drafts and failures are there, and a process keeps only what saves time.
-Without one it holds these too, so that a history sent whole again is not summarised again.
+With an archive, records, drafts and failures are stored there, and a process keeps only what saves
+time. Without an archive it keeps these, too, so that a history that is sent whole again is not
+summarised again.
 """
 
 from __future__ import annotations
@@ -13,38 +14,38 @@ from typing import Any
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive import Scope
+from conspectus.core.growth import REARM, scale_size
 from conspectus.core.items import Role, Size
-from conspectus.core.plan import divide_size
-from conspectus.core.policy import REARM
 from conspectus.core.records import Chain, Draft, Record, from_plain, to_plain
-from conspectus.engine.begun_later import RecentStems
 from conspectus.engine.result import CompactionResult
+from conspectus.engine.truncated import RecentStems
 from conspectus.messages import Source
 from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.model.base import LastRequest
 from conspectus.tokens import UsageReport
 
 MOST_FAILURES = 8
-"""Failures in a row that delay the next try; a history has doubled by then."""
+"""Failures in a row that delay the next try. After these a history has doubled."""
 
 KEPT_OF_A_SESSION = 8
-"""Drafts, and chains of records, in memory for each session without an archive."""
+"""The most drafts, and chains of records, of a session without an archive."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedSummary:
-    """A summary that failed, or that a person refused."""
+    """A summary that failed, or that a person declined."""
 
-    head_id: str | None  # of the record that was in force
+    head_id: str  # of the record that was in force; empty if there was none
     trigger_size: Size  # the size of the history as its trigger counts
-    size: Size  # the size as the meter counts
+    size: Size  # the same; of a view in the foreground as the meter counts it
     over: bool  # it did not fit the window
     times: int = 1  # failures in a row
 
     @property
-    def retry_base(self) -> Size:
-        """The size from which the next try is a tenth away; each failure in a row adds a tenth."""
-        return divide_size(self.trigger_size, REARM ** (1 - min(self.times, MOST_FAILURES)))
+    def next_try_from(self) -> Size:
+        """The size that must grow by a tenth before the next try; each failure adds a tenth."""
+        tenths = min(self.times, MOST_FAILURES) - 1
+        return scale_size(self.trigger_size, REARM**tenths)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -64,8 +65,8 @@ class QuietHistory:
     """A history with nothing due, as it was sent and read."""
 
     received: list[Source]  # the caller's messages
-    copies: list[Any]  # of what they held, by which a change in place is noticed
-    stored_head: str  # id of the record that the store named as in force; empty if there is none
+    copies: list[Any]  # of their content, to notice a change in place
+    stored_head_id: str  # id of the record that the store named as in force; empty if there is none
     head: Record | None
     result: CompactionResult
     sizes: list[int]  # tokens of the messages in view, without a correction
@@ -81,34 +82,35 @@ class QuietHistory:
 class SessionMemory:
     """What this process remembers of one session."""
 
-    chain: Chain = ()  # the records in force, where there is no archive
+    chain: Chain = ()  # the records in force, if there is no archive
     chains: BoundedCache[str, Chain] = field(
         default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
     )
-    """Other chains, by the name of their newest record in a history; likewise."""
+    """Other chains, by the label of their newest record, if there is no archive."""
     drafts: BoundedCache[str, Draft] = field(
         default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
     )
-    """Drafts by their names; likewise."""
+    """Drafts by their names, if there is no archive."""
     latest_failure: FailedSummary | None = None  # the latest summary, if it failed
     last_request: LastRequest | None = None  # the agent's last request that was answered
     answered_requests: int = 0  # how many of its requests were answered
     recent_stems: Sequence[str] = ()  # of the history that was read last, up to its last answer
-    recent_head_id: str | None = None  # id of the record that was in force for it
-    reported_settings: set[object] = field(default_factory=set)  # logged as too tight
+    recent_head_id: str = ""  # id of the record that was in force for it; empty for none
+    reported_settings: set[object] = field(default_factory=set)  # settings logged as too tight
 
-    def remember_read(self, recent: RecentStems, head_id: str | None) -> None:
-        """Remember what was read last, so that the next history is known without its beginning."""
+    def remember_read(self, recent: RecentStems, head_id: str) -> None:
+        """Remember what was read last, to recognise the next history if it is truncated."""
         self.recent_stems = recent.answered
         self.recent_head_id = head_id
 
-    def failure_of(self, head_id: str | None, messages: int, over: bool) -> FailedSummary | None:
-        """Return the latest failure, if it is of the history as it is now.
+    def failure_of(self, head_id: str, messages: int, over: bool) -> FailedSummary | None:
+        """Return the latest failure, if it concerns the history as it is now.
 
-        A history that no longer fits the window is tried once more. A shorter one has gone back.
+        If the history no longer fits the window, it is tried once more. If it is shorter, it has
+        gone back.
 
         Args:
-            head_id: the id of the record in force; None if there is none.
+            head_id: the id of the record in force; empty if there is none.
             messages: number of messages in view.
             over: whether the view exceeds the window.
         """

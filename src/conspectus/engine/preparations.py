@@ -20,20 +20,20 @@ from conspectus.bridge import (
     pause,
     run,
 )
+from conspectus.core.growth import size_has_grown
 from conspectus.core.items import Size
-from conspectus.core.policy import size_has_grown
 
 SESSIONS = 256
-"""Most sessions whose latest preparation is known once it has ended."""
+"""The most sessions whose latest preparation is remembered after it has ended."""
 
-LONGEST_END = 30.0
-"""Seconds in which a stopped preparation's calls of a store must end."""
+STOP_TIMEOUT = 30.0
+"""Seconds in which a stopped preparation must end its calls of a store."""
 
-POLL_SECONDS = 0.02
+POLL_INTERVAL = 0.02
 """Seconds between two looks at the work of another worker."""
 
-LOST_AFTER_SECONDS = 600.0
-"""Seconds after which the work of another worker is taken as lost."""
+WRITER_TIMEOUT = 600.0
+"""Seconds after which a worker is no longer waited for."""
 
 STOPPED = "it was stopped"
 
@@ -58,7 +58,7 @@ class Preparation:
 
     @property
     def under_way(self) -> bool:
-        """Whether its thread runs, and was not told to stop."""
+        """Whether its thread runs and was not stopped."""
         return self.thread.is_alive() and not self.gate.is_shut
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -69,35 +69,38 @@ class Preparation:
         return not self.thread.is_alive()
 
     def leave_blocked_loop(self) -> None:
-        """Have it do without its event loop, if that stands still while it is waited for."""
+        """Let it use a loop of its own if the caller blocks the event loop that it uses."""
         if is_blocked(self.driver.home):
             self.driver.leave()
 
 
 LIVE: WeakSet[Preparation] = WeakSet()
-"""Preparations of this process that may be under way."""
+"""The preparations of this process that may be running."""
 
 
 async def wait_while(condition: Callable[[], bool], seconds: float | None) -> None:
-    """Wait while a condition holds, at most some seconds; None sets no limit."""
+    """Wait while a condition holds, at most for these seconds; None sets no limit."""
     until = inf if seconds is None else time.monotonic() + seconds
     while condition() and time.monotonic() < until:
-        await pause(POLL_SECONDS)
+        await pause(POLL_INTERVAL)
 
 
-async def _stop(jobs: Iterable[Preparation]) -> None:
+async def _stop(preparations: Iterable[Preparation]) -> None:
     """Stop the writes of preparations, and wait until none uses a store."""
-    stopping = list(jobs)
-    for job in stopping:
-        job.gate.shut()
-        if not job.outcome:
-            job.outcome = "cancelled"
-            job.reason = STOPPED
+    stopping = list(preparations)
+    for preparation in stopping:
+        preparation.gate.shut()
+        if not preparation.outcome:
+            preparation.outcome = "cancelled"
+            preparation.reason = STOPPED
 
     def uses_a_store() -> bool:
-        return any(job.thread.is_alive() and not job.gate.is_idle for job in stopping)
+        return any(
+            preparation.thread.is_alive() and not preparation.gate.is_idle
+            for preparation in stopping
+        )
 
-    await wait_while(uses_a_store, LONGEST_END)
+    await wait_while(uses_a_store, STOP_TIMEOUT)
 
 
 @atexit.register
@@ -114,39 +117,42 @@ class Preparations:
         self.lock = threading.RLock()  # held where one is begun, so that two callers begin one
         self.latest: dict[Scope, Preparation] = {}  # the oldest first
 
-    def add(self, scope: Scope, job: Preparation) -> None:
-        """Keep a preparation as the newest of its history.
+    def add(self, scope: Scope, preparation: Preparation) -> None:
+        """Keep a preparation as the newest one of its history.
 
-        The oldest that have ended are dropped. One that runs never is, so that `close` finds it.
+        The oldest ones that have ended are dropped. One that runs is never dropped, so that `close`
+        finds it.
         """
         with self.lock:
             self.latest.pop(scope, None)
-            self.latest[scope] = job
+            self.latest[scope] = preparation
             excess = max(0, len(self.latest) - SESSIONS)
-            ended = [at for at, known in self.latest.items() if not known.thread.is_alive()]
+            ended = [scope for scope, known in self.latest.items() if not known.thread.is_alive()]
             for dropped in ended[:excess]:
                 del self.latest[dropped]
 
-    def may_begin(self, scope: Scope, head: str, size: Size) -> bool:
+    def may_begin(self, scope: Scope, head_id: str, size: Size) -> bool:
         """Tell whether another preparation may begin for a history of this size.
 
-        One without a draft is tried again once the history has grown by a tenth.
+        If the last one has made no draft, the history must have grown by a tenth.
         """
         latest = self.latest.get(scope)
         if self.closed or (latest is not None and latest.under_way):
             return False
-        if latest is None or latest.size is None or latest.head_id != head:
+        if latest is None or latest.size is None or latest.head_id != head_id:
             return True
         if size.messages < latest.size.messages:
             return True  # it has gone back
         return size_has_grown(size, latest.size) and latest.outcome != "ready"
 
     async def close(self, seconds: float | None) -> None:
-        """Begin no more; wait up to these seconds for those under way, then stop them."""
+        """Begin no more; wait up to these seconds for those that run, then stop them."""
         with self.lock:
             self.closed = True
-            jobs = list(self.latest.values())
-        for job in jobs:
-            job.leave_blocked_loop()
-        await wait_while(lambda: any(job.under_way for job in jobs), seconds)
-        await _stop(jobs)
+            preparations = list(self.latest.values())
+        for preparation in preparations:
+            preparation.leave_blocked_loop()
+        await wait_while(
+            lambda: any(preparation.under_way for preparation in preparations), seconds
+        )
+        await _stop(preparations)

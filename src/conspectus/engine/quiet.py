@@ -1,8 +1,8 @@
-"""The short way for a history with nothing due.
+"""The short path for a history with nothing due.
 
-A loop sends its history again and again, a little longer each time. A step with nothing due gives
-the result of the one before, with the messages that have come since. Copies of what the messages
-held show whether the beginning is the one that was read, so that a change in place is noticed.
+A loop sends its history again and again, a little longer each time. If nothing is due, the result
+is the one of the call before, with the messages that have been added since. Copies of the messages'
+content show whether the beginning is unchanged, so that a change in place is noticed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from operator import is_
 from typing import Any
 
 from conspectus.core.items import Size
-from conspectus.core.plan import BELOW
-from conspectus.core.plans import Keep, Plan
-from conspectus.engine.begun_later import RecentStems
+from conspectus.core.plan_types import Keep, Plan
+from conspectus.core.planner import BELOW
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.measuring import correct_meter
 from conspectus.engine.memory import QuietHistory
 from conspectus.engine.result import CompactionResult
+from conspectus.engine.truncated import RecentStems
 from conspectus.engine.view import View, reports_of
 from conspectus.errors import MessageError
 from conspectus.messages import SUMMARY_LINE, Message, Source, is_summary_message, read_messages
@@ -32,7 +32,7 @@ from conspectus.tokens import UsageReport
 
 
 def _may_reuse_results(history: HistoryContext) -> bool:
-    """Tell whether sizes alone decide steps of such a caller while nothing is due."""
+    """Tell whether only sizes decide the steps of such a caller while nothing is due."""
     return (
         not history.head_source.in_state
         and history.trigger_size is None
@@ -41,14 +41,14 @@ def _may_reuse_results(history: HistoryContext) -> bool:
 
 
 def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
-    """Remember a history with nothing due, if the next step may go on from it."""
+    """Remember a history with nothing due, if the next step may continue it."""
     history = view.history
     is_quiet = isinstance(plan, Keep) and not plan.preparing
-    if view.is_other_branch:  # the store could not note it, so the next call tries again
+    if view.is_other_branch:  # the store could not note the branch, so the next call tries again
         return
     if not is_quiet or not _may_reuse_results(history):
         return
-    # A summary that the user sends last is one once another message follows.
+    # If the user's newest message is a summary, it counts as one only when another message follows.
     users = [item for item in view.items if item.entry is not None and item.role == "user"]
     copies = [entry.remembered.copy for entry in view.entries]
     if None in copies or (users and is_summary_message(users[-1].source)):
@@ -57,9 +57,9 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
     quiet = QuietHistory(
         received=[entry.source for entry in view.entries],
         copies=copies,
-        stored_head=view.stored_head,
+        stored_head_id=view.stored_head_id,
         head=view.head,
-        # A caller may go on with its own list.
+        # A caller may continue to use its own list.
         result=replace(result, messages=list(result.messages)),
         sizes=[item.tokens for item in estimated.items],
         reports=None if view.foreign else estimated.reports,
@@ -75,7 +75,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
 async def reuse_result(
     history: HistoryContext, messages: Sequence[Source]
 ) -> CompactionResult | None:
-    """Return the result where nothing is due and the history begins with what was read before.
+    """Return the result if nothing is due and the history begins with what was read before.
 
     The longer history is remembered in any case, so that the next step is as short.
     """
@@ -87,18 +87,18 @@ async def reuse_result(
         or not _may_reuse_results(history)
     ):
         return None
-    if await history.store.head_id() != before.stored_head:
+    if await history.store.head_id() != before.stored_head_id:
         return None
     try:
         quiet = _extend(before, messages, history)
     except MessageError:
-        return None  # raised again, with its place, where all are read
+        return None  # reading all messages raises it again, with its place
     if quiet is None:
         return None
     if quiet.tokens_by_caller is None and history.engine.meter.counts_lists:
         quiet = replace(quiet, tokens_by_caller=history.engine.count_as_sent(quiet.result.messages))
     memory.quiet_histories.put(history.scope, quiet)
-    history.memory.remember_read(quiet.recent, quiet.head.id if quiet.head else None)
+    history.memory.remember_read(quiet.recent, quiet.head.id if quiet.head else "")
     corrected = correct_meter(history, quiet.reports or (), quiet.head)
     tokens = _tokens_of(quiet, corrected)
     if not corrected.is_quiet(Size(tokens, len(quiet.sizes)), quiet.head):
@@ -121,21 +121,21 @@ def _tokens_of(quiet: QuietHistory, corrected: HistoryContext) -> int:
     ratio = corrected.engine.meter.ratio
     if ratio == 1.0:
         return sum(quiet.sizes)
-    # Corrected message by message, as a plan does.
+    # Each size is corrected by itself, as in a plan.
     return sum(math.ceil(size * ratio) for size in quiet.sizes)
 
 
 def _extend(
     before: QuietHistory, messages: Sequence[Source], history: HistoryContext
 ) -> QuietHistory | None:
-    """Return a history with the messages after those that were sent.
+    """Return the remembered history with the messages that were added to it.
 
-    None if the messages do not begin with those, or if a new one may change how earlier ones are
-    seen: then all must be read. Equal messages may be other objects, as in a request that was read
-    anew; then the view holds the new objects.
+    None if the messages do not begin with the remembered ones, or if an added one may change how
+    earlier ones are seen: then all must be read. Equal messages may be other objects, as in a
+    request that was parsed again; then the view has the new objects.
 
     Raises:
-        MessageError: a new message cannot be understood.
+        MessageError: an added message cannot be understood.
     """
     count = len(before.received)
     if not isinstance(messages, (list, tuple)) or len(messages) < count:
@@ -170,7 +170,7 @@ def _extend(
 
 
 def _same_beginning(before: QuietHistory, messages: Sequence[Any]) -> Sequence[Any] | None:
-    """Return messages that are those sent before; None if they are others.
+    """Return messages if they are those that were sent before; None if they are others.
 
     Objects of a provider's SDK are returned as the dicts that are sent.
     """
@@ -181,25 +181,25 @@ def _same_beginning(before: QuietHistory, messages: Sequence[Any]) -> Sequence[A
 
 
 def _holds_the_same(messages: Sequence[Any], before: QuietHistory) -> bool:
-    """Tell whether messages are those that were sent, and hold what they held."""
-    # A dict itself is compared fastest.
+    """Tell whether messages are those that were sent, with the same content."""
+    # Dicts are compared fastest.
     copies = [getattr(message, "__dict__", message) for message in messages]
     same_types = [*map(type, messages)] == [*map(type, before.received)]
     return same_types and is_unchanged(copies, before.copies)
 
 
 def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[Message]) -> bool:
-    """Tell whether new messages leave it as it is how earlier ones are seen."""
+    """Tell whether added messages do not change how earlier ones are seen."""
     sources = [*beginning[:1], *(entry.source for entry in later)]
     if len({type(message) is dict for message in sources}) > 1:
-        return False  # a dict among LangChain's messages, or the other way round
+        return False  # dicts are mixed with LangChain's messages
     for entry in later:
         if entry.remembered.copy is None:
-            return False  # it is to be read anew each time
+            return False  # it must be read again each time
         may_be_ours = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
         if may_be_ours or is_summary_message(entry.source):
             return False
-    if not (before.joins or before.result.alternates):
+    if not (before.joins or before.result.may_need_joining):
         return True
     roles = [before.last_role, *(entry.role for entry in later)]
     return ("user", "user") not in pairwise(roles)
@@ -208,12 +208,12 @@ def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[
 def _extended_reports(
     before: QuietHistory, later: Sequence[Source], sizes: Sequence[int]
 ) -> list[UsageReport] | None:
-    """Return the reports of usage with those of the messages that have come."""
+    """Return the reports of usage, with those of the added messages."""
     if not later or before.reports is None:
         return before.reports
     known = len(before.sizes)
     since = before.head.messages_after if before.head else 0
-    # Sizes are those of messages before any of them were joined.
+    # Sizes are those of single messages, before some are joined.
     filler: list[Source] = [{}] * known
     thinks = bool(before.reports) and before.reports[-1].thinks
     new = reports_of([*filler, *later], sizes, max(since, known), thinks=thinks)

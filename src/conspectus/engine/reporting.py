@@ -3,50 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from conspectus.core.plans import Compact, Keep, Stuck
-from conspectus.core.policy import size_has_grown
+from conspectus.core.growth import size_has_grown
+from conspectus.core.plan_types import CauseKind, Compact, Keep, Stuck
 from conspectus.core.records import Cost, Record
-from conspectus.engine.approval import SummaryRefused
-from conspectus.engine.attempts import Attempts, attempts_of
+from conspectus.engine.approval import SummaryDeclined
+from conspectus.engine.attempts import Attempts
+from conspectus.engine.decision import Decision
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import correct_sizes
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.planning import Decision
-from conspectus.engine.result import CompactionResult, Failure, Outcome
-from conspectus.engine.view import View, view_of
+from conspectus.engine.result import CompactionResult, Failure, Outcome, StatedRule
+from conspectus.engine.view import View
+from conspectus.engine.viewing import view_of
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ConspectusError
 from conspectus.messages import Source, read_messages
 from conspectus.observe import emit, log
-from conspectus.observe.observation import Observation, error_fields
+from conspectus.observe.observation import Observation, error_fields, is_way_out, safe_text
 
-# Why a history was compacted, where its cause does not say it.
-REASONS = {"forced": "it was asked for", "gathered": "enough messages have gathered"}
+REASONS: dict[CauseKind, str] = {
+    "forced": "it was asked for",
+    "gathered": "enough messages have gathered",
+}
+"""Why a history was compacted, if the text of the cause does not say it."""
 
 CUT = (
     "thread %s: the summary by %s was cut at its end, by at least %s tokens, and is used up to its "
     "last whole sentence; raise max_tokens of its model or max_summary_tokens for longer ones"
 )
 
+RULES_LEFT_OUT = (
+    "thread %s: the summary has no room for %s rules of the user; raise the window or "
+    "max_summary_tokens, or take out what is no rule with `conspectus rules`: %s"
+)
+
 STUCK_AND_SMALLER = "{}; what may leave has left"
 
 
 def _make_result(
-    view: View, outcome: Outcome, reason: str, *, tokens_before: int | None = None, **more: Any
+    view: View,
+    outcome: Outcome,
+    reason: str,
+    *,
+    tokens_before: int | None = None,
+    failed: Failure | None = None,
+    **details: Any,
 ) -> CompactionResult:
-    """Return the result for a view that is sent, and tell listeners if that is stuck.
-
-    `more` are fields of the result.
-    """
+    """Return the result for a view that is sent; `details` are further fields of the result."""
     history = view.history
     tokens = view.size.tokens
-    if outcome == "stuck":
-        needed = more.get("needed")
-        emit("stuck", history.scope, tokens_before=tokens, needed=needed, budget=history.budget)
-    is_readable = history.store.keeps_originals and more.get("failed") != "archive"
+    is_readable = history.store.keeps_originals and failed != "archive"
     holds_all = all(record.archived and not record.foreign for record in view.chain)
     summaries = (record.summary for record in reversed(view.chain) if record.summary)
     return CompactionResult(
@@ -61,16 +70,30 @@ def _make_result(
         kept=sum(not item.summary for item in view.items),
         clipped=sum(item.clipped for item in view.items),
         dropped=view.dropped,
-        alternates=view.alternates,
-        head=view.stored_head,
-        **more,
+        may_need_joining=view.may_need_joining,
+        head_id=view.stored_head_id,
+        failed=failed,
+        **details,
     )
+
+
+def _tell_if_stuck(view: View, result: CompactionResult) -> CompactionResult:
+    """Tell listeners if a result is stuck, and return it."""
+    if result.outcome == "stuck":
+        emit(
+            "stuck",
+            view.history.scope,
+            tokens_before=result.tokens_after,
+            needed=result.needed,
+            budget=result.budget,
+        )
+    return result
 
 
 def report_unchanged(view: View, plan: Keep | Stuck) -> CompactionResult:
     """Report that a history stays as it is."""
     if isinstance(plan, Stuck):
-        return _make_result(view, "stuck", plan.reason, needed=plan.needed)
+        return _tell_if_stuck(view, _make_result(view, "stuck", plan.reason, needed=plan.needed))
     return _make_result(view, "kept", plan.reason, preparing=plan.preparing)
 
 
@@ -82,13 +105,14 @@ async def report_overtaken(
     Raises:
         ArchiveOvertaken: with `on_failure="raise"`; its `cost` is what was spent.
     """
-    assert error is not None, "nobody was first"
+    assert error is not None, "another worker was first"
     engine = view.history.engine
     await engine.notify(view.history.scope, "failed", reason=str(error))
     if engine.settings.on_failure == "raise":
         error.cost = spent
         raise error
-    return _make_result(view, _outcome_of(view), str(error), failed="archive", cost=spent)
+    result = _make_result(view, _outcome_of(view), str(error), failed="archive", cost=spent)
+    return _tell_if_stuck(view, result)
 
 
 async def report_unreadable(
@@ -98,7 +122,7 @@ async def report_unreadable(
     view = correct_sizes(view_of(history, read_messages(messages), ()))
     [reason] = await history.engine.redacted([str(error)])
     log("history_kept", "the history was kept as it was: %s", reason)
-    return _make_result(view, _outcome_of(view), reason, failed="archive")
+    return _tell_if_stuck(view, _make_result(view, _outcome_of(view), reason, failed="archive"))
 
 
 def _outcome_of(view: View) -> Outcome:
@@ -109,57 +133,89 @@ def _outcome_of(view: View) -> Outcome:
 # A compaction that failed
 
 
+class FailureReport(NamedTuple):
+    """A compaction that failed, in texts without secrets."""
+
+    step: Failure  # what has failed, as a result names it
+    reason: str
+    attempts: tuple[str, ...]  # why attempts to summarise failed
+
+
 async def report_failure(
-    decision: Decision, leaving: Leaving | None, error: ConspectusError, observation: Observation
-) -> CompactionResult:
-    """Report a compaction that failed: to listeners, and as a result.
+    decision: Decision,
+    leaving: Leaving | None,
+    error: ConspectusError,
+    attempts: Attempts,
+    observation: Observation,
+) -> FailureReport:
+    """Tell listeners of a compaction that failed.
 
     Args:
         decision: the decision that was to be put in force.
         leaving: what was to leave; None if that could not be gathered.
         error: why it failed.
+        attempts: what was tried for a summary.
         observation: the event of the compaction.
-
-    Raises:
-        ConspectusError: the error, if `on_failure` is `"raise"` and no person has refused.
     """
-    view = decision.view
-    engine = view.history.engine
-    attempts = attempts_of(error)
-    cause = _cause_of(error)
+    history = decision.view.history
+    step = _failed_step_of(error)
     fields = error_fields(error)
     reason = str(error)
     failures: list[str] = []
     redaction = None if leaving is None else leaving.redaction
-    # The error of a redactor quotes no message, and the redactor, which has failed, might hang.
-    if cause != "redaction":
+    # The error of a redactor quotes no message, and the redactor might hang again. The reasons of
+    # earlier attempts, which it cannot redact, are left out.
+    if step != "redaction":
         texts = [reason, fields["error_message"], *attempts.failures]
-        reason, fields["error_message"], *failures = await engine.redacted(texts, redaction)
-    if view.history.exceeds_window(view.size):
-        budget = view.history.budget or 0
-        reason += f"; the history takes {view.size.tokens:,} of {budget:,} tokens"
-    was_refused = isinstance(error, SummaryRefused)
+        reason, fields["error_message"], *failures = await history.engine.redacted(texts, redaction)
+    tokens = decision.view.size.tokens
+    if history.exceeds_window(decision.view.size):
+        reason += f"; the history takes {tokens:,} of {history.budget or 0:,} tokens"
     observation.add(tries_failed=len(attempts.failures))
-    if was_refused:
-        observation.add(outcome="refused")
+    if isinstance(error, SummaryDeclined):
+        observation.add(outcome="declined")
     else:
         observation.add(outcome="failed", failure=error.failure, **fields)
-    await engine.notify(view.history.scope, "failed", redaction, is_clean=True, reason=reason)
-    if engine.settings.on_failure == "raise" and not was_refused:
-        raise error
+    await history.engine.notify(history.scope, "failed", redaction, is_clean=True, reason=reason)
+    return FailureReport(step, reason, tuple(failures))
+
+
+async def notify_unexpected(decision: Decision, error: Exception) -> None:
+    """Tell the caller's listener that an error of a function of the caller has ended a compaction.
+
+    If a graph stops to ask a person, the compaction will begin again, so nothing is told.
+    """
+    history = decision.view.history
+    if not is_way_out(error):
+        reason = f"{type(error).__name__}: {safe_text(error)}"
+        await history.engine.notify(history.scope, "failed", reason=reason)
+
+
+def must_raise(decision: Decision, error: ConspectusError) -> bool:
+    """Tell whether a caller wants an error raised. What a person has declined is no error."""
+    on_failure = decision.view.history.engine.settings.on_failure
+    return on_failure == "raise" and not isinstance(error, SummaryDeclined)
+
+
+def result_of_failure(
+    decision: Decision, failure: FailureReport, attempts: Attempts
+) -> CompactionResult:
+    """Return the result of a compaction that failed: the history stays as it was."""
+    view = decision.view
     assert isinstance(decision.plan, Compact)
-    return _make_result(
+    result = _make_result(
         view,
         _outcome_of(view),
-        reason,
-        cause=decision.plan.cause,
+        failure.reason,
+        cause=str(decision.plan.cause),
         cost=attempts.spent,
-        failed=cause,
-        failures=tuple(failures),
+        failed=failure.step,
+        failures=failure.attempts,
     )
+    return _tell_if_stuck(view, result)
 
 
-def _cause_of(error: ConspectusError) -> Failure:
+def _failed_step_of(error: ConspectusError) -> Failure:
     """Return what has failed, as a result names it."""
     if error.failure == "archive":
         return "archive"
@@ -167,41 +223,50 @@ def _cause_of(error: ConspectusError) -> Failure:
 
 
 async def remember_failure(view: View, error: ConspectusError) -> None:
-    """Remember a summary that failed or was refused, here and for other processes.
+    """Remember a summary that failed or was declined, here and for other processes.
 
     A failure of the archive is not remembered: the next step tries again.
     """
-    if _cause_of(error) == "archive":
+    if _failed_step_of(error) == "archive":
         return
     history = view.history
     size = view.size
     over = history.exceeds_window(size)
-    trigger_size = history.trigger_size or size
+    trigger_size = history.size_for_trigger(size)
     before = history.memory.failure_of(view.head_id, size.messages, over)
+    # Without a window, and if a person has declined, each try waits for one tenth.
+    counts_failures = history.window is not None and not isinstance(error, SummaryDeclined)
     times = 1
-    # Without a window, and for a person who has refused, each tenth counts alike.
-    counts_failures = history.window is not None and not isinstance(error, SummaryRefused)
     if before is not None and counts_failures:
-        times = before.times + size_has_grown(trigger_size, before.trigger_size)
+        has_grown = size_has_grown(trigger_size, before.trigger_size)
+        times = before.times + 1 if has_grown else before.times
     failure = FailedSummary(view.head_id, trigger_size, size, over, times)
     history.memory.latest_failure = failure
-    await history.store.note_failure(SUMMARY_FAILED, failure)
+    await history.store.write_failure(SUMMARY_FAILED, failure)
 
 
 async def forget_failure(history: HistoryContext) -> None:
     """Forget an earlier failure, here and for other processes: a compaction has succeeded."""
     if history.memory.latest_failure is not None:
-        await history.store.note_failure(SUMMARY_FAILED, None)
+        await history.store.write_failure(SUMMARY_FAILED, None)
     history.memory.latest_failure = None
 
 
 # A compaction that is in force
 
 
+class Committed(NamedTuple):
+    """A compaction that is in force."""
+
+    record: Record
+    view: View  # exactly what the model will be sent
+
+
 async def report_compacted(
-    leaving: Leaving, record: Record, after: View, attempts: Attempts, observation: Observation
+    leaving: Leaving, committed: Committed, attempts: Attempts, observation: Observation
 ) -> CompactionResult:
-    """Report a compaction that is in force: to the caller's listeners, and as a result."""
+    """Report a compaction that is in force: to listeners, and as a result."""
+    record, after = committed
     history = after.history
     engine = history.engine
     plan = leaving.plan
@@ -209,26 +274,28 @@ async def report_compacted(
     facts: dict[str, Any] = {"record": record.id, "tokens": record.tokens_after, "by": record.by}
     if engine.redaction is not None:
         facts["redacted"] = dict(record.redacted)
-        failures = tuple(await engine.redacted(failures, leaving.redaction))
+        failures = await engine.redacted(failures, leaving.redaction)
         observation.add(redacted=sum(record.redacted.values()))
     await engine.notify(history.scope, "end", leaving.redaction, **facts)
     _log_too_tight(history, plan)
     is_stuck = plan.budget is not None and after.size.tokens > plan.budget
     outcome: Outcome = "stuck" if is_stuck else "compacted"
     observation.add(
-        outcome="passing" if engine.surface.for_one_request else outcome,
+        outcome="passing" if engine.caller_format.for_one_request else outcome,
         messages=len(leaving.keys),
         tokens_after=after.size.tokens,
         record=record.id,
         name=record.by,
-        cost=attempts.spent,  # a draft that was found is in the event of who wrote it
+        cost=attempts.spent,  # a found draft is in the event of the call that wrote it
         money=record.bill.get("money") if attempts.spent == record.cost else None,
         tries_failed=len(failures),
         error_message=failures[-1] if failures else "",
     )
-    if history.trigger_size is not None and history.count_view is not None:
-        size_after = history.count_view(after.sources)
-        observation.add(trigger_before=history.trigger_size.tokens, trigger_after=size_after.tokens)
+    trigger_after = _trigger_tokens_after(after)
+    if history.trigger_size is not None and trigger_after is not None:
+        observation.add(trigger_before=history.trigger_size.tokens, trigger_after=trigger_after)
+    rules_left_out = _rules_left_out(leaving, record)
+    _tell_of_rules_left_out(history.scope.thread, rules_left_out, observation)
     if record.cut:
         observation.add(cut=record.cut)
         log("summary_cut", CUT, history.scope.thread, record.by, record.cut)
@@ -239,24 +306,58 @@ async def report_compacted(
     if is_stuck and plan.stuck is not None:
         needed = max(plan.stuck.needed, after.size.tokens)
         reason = STUCK_AND_SMALLER.format(plan.stuck.reason)
-    return _make_result(
+    result = _make_result(
         after,
         outcome,
         reason,
         needed=needed,
-        cause=plan.cause,
+        cause=str(plan.cause),
         record=record,
         tokens_before=leaving.view.size.tokens,
         evicted=len(leaving.keys),
         cost=attempts.spent,
-        failures=failures,
+        failures=tuple(failures),
+        rules_left_out=rules_left_out,
         redacted=dict(leaving.redacted),
     )
+    return _tell_if_stuck(after, result)
+
+
+def _trigger_tokens_after(after: View) -> int | None:
+    """Return the tokens of a view as the trigger counts them; None if it uses the meter's count.
+
+    The record is in force, so an error of the caller's counter must not end the call.
+    """
+    count_view = after.history.count_view
+    if count_view is None:
+        return None
+    try:
+        return count_view(after.sources).tokens
+    except Exception as error:
+        log("counter_failed", "a compaction was not counted; the counter: %s", safe_text(error))
+        return None
+
+
+def _rules_left_out(leaving: Leaving, record: Record) -> tuple[StatedRule, ...]:
+    """Return the rules that stand neither in a summary nor in a message that stays."""
+    stated = record.notes.get("rules_left_out", ())
+    kept = "\n".join(message.own for message in leaving.kept)
+    return tuple(StatedRule(str(name), text) for name, text in stated if text not in kept)
+
+
+def _tell_of_rules_left_out(
+    thread: str, rules: Sequence[StatedRule], observation: Observation
+) -> None:
+    """Count the rules that have no room, and log them."""
+    if rules:
+        observation.add(rules_left_out=len(rules))
+        named = "; ".join(f"{rule.text} [{rule.id}]" for rule in rules)
+        log("rules_left_out", RULES_LEFT_OUT, thread, len(rules), named)
 
 
 def _reason_of(plan: Compact, record: Record, after: View) -> str:
-    """Say why a history was compacted, and what it came to."""
-    reason = REASONS.get(plan.cause.partition(":")[0], f"reached its {plan.cause}")
+    """Say why a history was compacted, and to which size."""
+    reason = REASONS.get(plan.cause.kind, f"reached its {plan.cause}")
     if plan.budget is not None:
         reason += f"; now {after.size.tokens:,} of at most {plan.budget:,} tokens"
     if record.cut:
@@ -272,11 +373,3 @@ def _log_too_tight(history: HistoryContext, plan: Compact) -> None:
     if plan.tight and setting not in reported:
         reported.add(setting)
         log("too_tight", "%s", plan.tight)
-
-
-def report_swapped_in(decision: Decision) -> None:
-    """Tell listeners that a draft of the background is in force, if one is."""
-    if decision.draft is not None:
-        facts = {"waited": decision.waited, "messages": len(decision.draft.read)}
-        scope = decision.view.history.scope
-        emit("preparation", scope, name="swapped_in", **facts)

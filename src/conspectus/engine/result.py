@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from textwrap import shorten
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from conspectus.core.records import Cost, Record
 from conspectus.errors import StuckError
+
+
+class StatedRule(NamedTuple):
+    """A statement that binds, and where it was said.
+
+    Attributes:
+        id: the id of its message, as summaries cite it.
+        text: the statement, word for word.
+    """
+
+    id: str
+    text: str
+
 
 Outcome = Literal["kept", "compacted", "stuck"]
 Failure = Literal["archive", "redaction", "summary"]
@@ -41,7 +54,8 @@ class CompactionResult:
             returns for this list.
         budget: the most tokens that `messages` may have. If no window is known, it is the smallest
             trigger that counts tokens alone, or None.
-        evicted: number of messages that this call removed from the view.
+        evicted: number of messages that this call removed from the view, summaries of other
+            libraries included.
         kept: number of the caller's messages in `messages`, clipped ones included.
         clipped: number of messages in `messages` that are clipped.
         dropped: number of the caller's messages that were left out because an earlier compaction
@@ -52,14 +66,18 @@ class CompactionResult:
             the summary failed.
         failed: the step that failed: `archive`, `redaction` or `summary`; None if nothing failed.
         failures: why attempts to summarise failed, one sentence for each.
+        rules_left_out: the rules of the user for which the new summary has no room, as
+            `StatedRule(id, text)`. The id is that of the message, by which it can be recalled; it
+            is empty for a sentence of `rules=`.
         redacted: number of secrets that were removed from the evicted and clipped messages, by
             kind.
         cut: tokens that are known to be missing at the end of the new summary; 0 if it is complete.
-        alternates: whether no model has answered two user messages in a row in this history. With
-            `alternate_roles="auto"` those after the summary are then joined with it.
+        may_need_joining: whether no model has answered two user messages in a row in this history.
+            A model may refuse them, so with `alternate_roles="auto"` those after the summary are
+            joined with it.
         preparing: True if the trigger was reached, the history fits, and its summary is being
             prepared in the background. The caller needs to do nothing.
-        head: id of the record in force, as the archive or the memory of this process names it;
+        head_id: id of the record in force, as the archive or the memory of this process names it;
             empty if there is none, or if the state of an agent names it.
     """
 
@@ -81,10 +99,11 @@ class CompactionResult:
     needed: int | None = None
     failed: Failure | None = None
     failures: tuple[str, ...] = ()
+    rules_left_out: tuple[StatedRule, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     preparing: bool = False
-    alternates: bool = False
-    head: str = ""
+    may_need_joining: bool = False
+    head_id: str = ""
 
     def __repr__(self) -> str:
         sizes = f"{self.tokens_before:,} → {self.tokens_after:,} tokens"
@@ -92,6 +111,8 @@ class CompactionResult:
         lost = ", not archived" if self.evicted and not self.archived else ""
         counts = f"{self.evicted:,} messages evicted{lost}, {self.kept:,} in view"
         counts += f" ({self.clipped:,} of them clipped)" if self.clipped else ""
+        rules = self.rules_left_out
+        counts += f", {len(rules):,} rules left out" if rules else ""
         reason = shorten(self.reason, 80, placeholder=" …")
         return f"<CompactionResult {self.outcome}: {sizes}, {counts}{record}; {reason}>"
 

@@ -9,7 +9,7 @@ only one of them takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
@@ -22,22 +22,23 @@ from conspectus.archive import Archive
 from conspectus.bridge import is_async
 from conspectus.core.policy import (
     HOUR,
-    SMALLEST_SUMMARY,
     TIMEOUT,
     AnyStale,
+    Clause,
     ContextSize,
     OnFailure,
     Policy,
     StaleResults,
-    TriggerCondition,
     check_size,
     parse_trigger,
 )
+from conspectus.core.summary_room import SMALLEST_SUMMARY
 from conspectus.engine.hooks import BeforeSummarization
 from conspectus.messages.alternation import AlternateRoles
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.model.base import Summarizer
-from conspectus.notes.tools import Skills, Tool
+from conspectus.notes.skills import Skills
+from conspectus.notes.tools import Tool
 from conspectus.observe import Listener
 from conspectus.redaction import Redact
 from conspectus.tokens import TokenCounter
@@ -53,7 +54,7 @@ KEEP: ContextSize = ("messages", 20)
 MOST_TOKENS = 10**12
 """More than any window has; a larger number has no meaning as a float."""
 
-# Each type says which values are valid. Types of LangChain's stand in quotes, as only type checkers
+# Each type says which values are valid. LangChain's types are in quotes, because only type checkers
 # load them.
 
 
@@ -68,6 +69,10 @@ def _is_list(value: object, item_type: type = object) -> bool:
     return all(isinstance(item, item_type) for item in value)
 
 
+def _are_texts(value: Any) -> bool:
+    return _is_list(value, str) and all(text.strip() for text in value)
+
+
 def _are_hooks(value: Any) -> bool:
     return value is None or callable(value) or (_is_list(value) and all(map(callable, value)))
 
@@ -78,7 +83,7 @@ SummaryTokens = Annotated[int, Ge(SMALLEST_SUMMARY), Le(MOST_TOKENS)]
 RecallTokens = Annotated[int, Ge(LEAST_RECALL), Le(MOST_TOKENS)]
 Seconds = Annotated[float, Gt(0), Le(HOUR), Unit("seconds")]
 
-TriggerForm = ContextSize | TriggerCondition | Mapping[str, Any]
+TriggerForm = ContextSize | Clause | Mapping[str, Any]
 AnyTrigger = TriggerForm | Sequence[TriggerForm] | None
 AnySummarizer: TypeAlias = Union[
     "Summarizer", "BaseChatModel", "Runnable[Any, Any]", Callable[[list[Any]], Any], str
@@ -91,6 +96,17 @@ Pin = Annotated[
         lambda value: value != "" and (isinstance(value, str) or _is_plain(value)),
         "a callable that takes a message and is not async, or the name of a marker in "
         "additional_kwargs",
+    ),
+]
+AnyRules: TypeAlias = Sequence[str] | Callable[[str], Iterable[str]] | None
+Rules = Annotated[
+    AnyRules,
+    Check(
+        lambda value: (
+            _are_texts(value) or (not isinstance(value, (str, type)) and _is_plain(value))
+        ),
+        "a list of sentences, or a callable that takes the text of a message, returns the "
+        "sentences in it that bind, and is not async",
     ),
 ]
 Tools = Annotated[
@@ -223,6 +239,13 @@ class PolicySettings(CommonSettings):
 
     A function that takes a message and returns True for such a message; or the name of a key in
     `additional_kwargs` (for a dict: in the dict itself).
+    """
+    rules: Rules = None
+    """What the user has laid down, which gives way last: it stays in view word for word.
+
+    A list of sentences that stand in each summary; or a function that takes the text of a message
+    of the user and returns the sentences in it that bind, in place of the search by words. Default:
+    None (sentences that bind are found by their words). See `docs/concepts.md`.
     """
     stale_results: AnyStale = False
     """Whether old tool results and large old arguments are clipped before anything is summarised.

@@ -6,16 +6,16 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from conspectus.bridge import StepTimeout, call_either_way, pause
 from conspectus.core.items import Size
-from conspectus.core.plan import divide_size
+from conspectus.core.planner import divide_size
 from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Cost, Draft
-from conspectus.engine.attempts import Attempts, attach_attempts, attempts_of, name_cost
+from conspectus.engine.attempts import Attempts, name_cost
 from conspectus.engine.cached_request import after_last_request
 from conspectus.engine.draft_lock import draft_lock
 from conspectus.engine.leaving import DAMAGED_NOTES, Leaving
@@ -40,11 +40,11 @@ from conspectus.observe import log, observing
 from conspectus.observe.observation import is_way_out, safe_text
 
 RETRY_AFTER = (0.5, 2.0)
-"""Seconds before the second and the third try of one summariser."""
+"""Seconds before the second and the third attempt of one summariser."""
 
 LONGEST_WAIT = 20.0
-"""Seconds before another try on its provider's request at most; if that asks for more, the
-summariser is not tried again."""
+"""The most seconds to wait before another attempt if a provider asks to wait. If it asks for more,
+that summariser is not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,62 +52,76 @@ class WrittenDraft:
     """A draft that has passed its checks."""
 
     draft: Draft
-    attempts: Attempts = field(default_factory=Attempts)
     found: bool = False  # it was there already, so a person may have read it
 
 
-async def find_or_write(leaving: Leaving) -> WrittenDraft:
-    """Take the draft of this plan if there is one; else ask each summariser in turn.
+async def find_or_write(leaving: Leaving, attempts: Attempts) -> WrittenDraft:
+    """Return the draft of this plan if there is one; else ask each summariser in turn.
 
-    A plan that only clips messages keeps the summary that there is. An error says what was spent:
-    see `attempts_of`.
+    A plan that only clips messages keeps the summary that there is. All that is spent is entered
+    in `attempts`, also if this raises an error.
 
     Raises:
         SummaryError: no summariser succeeded.
         RedactionError: secrets could not be taken out of what a summariser wrote.
     """
-    history = leaving.view.history
-    engine = history.engine
-    prepared = leaving.decision.draft
     if not leaving.plan.makes_summary:
         return WrittenDraft(Draft(leaving.previous_summary, by="", read=()))
-    is_never_looked_for_again = (
-        engine.preview is None and prepared is None and not history.draft_only
-    )
-    if is_never_looked_for_again and [*engine.summarizers] == [EMBEDDED]:
-        return await _write(leaving)  # it is as cheap to write as to look for
+    if _is_cheaper_to_write(leaving):
+        return WrittenDraft(await _write(leaving, attempts))
+    history = leaving.view.history
     name = _name_of(leaving)
     async with draft_lock(history, name):
-        attempts = Attempts()
-        draft = prepared or await history.store.find_draft(name)
-        if draft is not None:
-            usable = _usable(leaving, draft)
-            if usable is not None:
-                # A draft that was found was paid for by whoever saved it.
-                spent = Cost() if prepared is None else draft.cost
-                return WrittenDraft(usable, Attempts(spent), found=True)
-            if prepared is not None:
-                attempts = attempts.with_cost(prepared.cost)  # it was paid for all the same
+        found = await _find(leaving, name, attempts)
+        if found is not None:
+            return WrittenDraft(found, found=True)
         started = time.monotonic()
-        written = await _write(leaving, attempts)
-        # Tries that failed were paid for too; the record is all that says so.
+        draft = await _write(leaving, attempts)
+        # Failed attempts were paid for, too; only the record says so.
         seconds = round(time.monotonic() - started, 3)
-        draft = replace(written.draft, cost=written.attempts.spent, seconds=seconds)
-        # What the embedded one writes is written again as cheaply, but a person may approve it.
-        if draft.by != EMBEDDED or draft.cost.calls or engine.preview is not None:
-            with attach_attempts(written.attempts):
-                await history.store.save_draft(name, draft)
-    return replace(written, draft=draft)
+        draft = replace(draft, cost=attempts.spent, seconds=seconds)
+        if _is_worth_saving(leaving, draft):
+            await history.store.save_draft(name, draft)
+    return WrittenDraft(draft)
+
+
+def _is_cheaper_to_write(leaving: Leaving) -> bool:
+    """Tell whether writing a draft costs no more than looking for one.
+
+    That is so if only the embedded summariser writes, and no person is asked about the draft.
+    """
+    engine = leaving.engine
+    is_prepared = leaving.decision.draft is not None
+    return engine.writes_without_model and engine.preview is None and not is_prepared
+
+
+def _is_worth_saving(leaving: Leaving, draft: Draft) -> bool:
+    """Tell whether another call should find a draft: it cost a call, or a person may approve it."""
+    is_paid = draft.by != EMBEDDED or draft.cost.calls > 0
+    return is_paid or leaving.engine.preview is not None
+
+
+async def _find(leaving: Leaving, name: str, attempts: Attempts) -> Draft | None:
+    """Return the draft that was prepared for this decision, or stored under this name.
+
+    A prepared draft is paid for here, even if it cannot be used. A stored one was paid for by the
+    call that saved it.
+    """
+    prepared = leaving.decision.draft
+    if prepared is not None:
+        attempts.add_cost(prepared.by, prepared.cost)
+    draft = prepared or await leaving.view.history.store.find_draft(name)
+    return None if draft is None else _usable(leaving, draft)
 
 
 def _name_of(leaving: Leaving) -> str:
-    """Name a draft by all that would change it, so that any process finds it."""
+    """Name a draft by what it depends on, so that every process finds it."""
     identity = leaving.engine.summary_identity(leaving.focus)
     return hash_of(
         [
             leaving.view.head_id,
             leaving.keys,
-            leaving.sizes.target,
+            leaving.room.target,
             identity,
             leaving.previous_summary,
         ]
@@ -120,8 +134,8 @@ def hash_of(parts: Sequence[Any]) -> str:
 
 
 def _usable(leaving: Leaving, draft: Draft) -> Draft | None:
-    """Return a finished draft as it can be used now, in less room if need be; None if it cannot."""
-    limit = leaving.sizes.hard_limit
+    """Return a finished draft as it can be used now, shortened if need be; None if it cannot."""
+    limit = leaving.room.hard
     try:
         if draft.notes and leaving.summary_size(framed_body(draft.body)) > limit:
             draft = shorten_draft(leaving, draft, limit)
@@ -139,15 +153,14 @@ def check_draft(leaving: Leaving, draft: Draft) -> Draft:
     Raises:
         SummaryRejected: it cannot be used.
     """
-    sizes = leaving.sizes
     with observing("step", name="check", by=draft.by) as observation:
         text = framed_body(draft.body)
         tokens = leaving.summary_size(text)
-        replaced = sizes.most_for(draft.by)
+        replaced = leaving.most_by(draft.by)
         reasons = rejection_reasons(
-            draft, leaving.evicted, tokens=tokens, replaced=replaced, limit=sizes.hard_limit
+            draft, leaving.evicted, tokens=tokens, replaced=replaced, limit=leaving.room.hard
         )
-        outcome = "refused" if reasons else "ok"
+        outcome = "rejected" if reasons else "ok"
         observation.add(problems=len(reasons), tokens_after=tokens, outcome=outcome)
     if reasons:
         raise rejection(draft, reasons)
@@ -157,53 +170,67 @@ def check_draft(leaving: Leaving, draft: Draft) -> Draft:
 # Summarisers, asked in turn
 
 
-async def _write(leaving: Leaving, attempts: Attempts | None = None) -> WrittenDraft:
-    """Ask each summariser in turn, up to three times where its failure may pass.
+async def _write(leaving: Leaving, attempts: Attempts) -> Draft:
+    """Return the draft of the first summariser that succeeds; the error of the last one if none.
 
-    `attempts` are those before.
+    Raises:
+        SummaryError: no summariser succeeded.
+        RedactionError: secrets could not be taken out of an answer.
     """
-    attempts = attempts or Attempts()
-    error = SummaryError("no summariser was given")
+    *earlier, last = _summarizers_in_turn(leaving)
+    for by in earlier:
+        try:
+            return await _ask_with_retries(leaving, by, attempts)
+        except SummaryError:
+            continue  # `attempts` has the reason
+    return await _ask_with_retries(leaving, last, attempts)
+
+
+async def _ask_with_retries(leaving: Leaving, by: str, attempts: Attempts) -> Draft:
+    """Ask one summariser, up to three times if its failure may pass."""
+    smallest = request_for(leaving, by) if by != EMBEDDED else None
+    cached = _cached_request(leaving, by, smallest, attempts)
+    # A failed cached request is followed by the smallest one.
+    for request, seconds in zip((cached, smallest), RETRY_AFTER, strict=True):
+        try:
+            return await _ask_once(leaving, by, request, attempts)
+        except SummaryError as error:
+            if not _may_be_tried_again(error, request):
+                raise
+            await _wait_before_retry(error, seconds)
+    return await _ask_once(leaving, by, smallest, attempts)
+
+
+async def _ask_once(
+    leaving: Leaving, by: str, request: SummaryRequest | None, attempts: Attempts
+) -> Draft:
+    """Ask one summariser once, and check its draft; a failure is entered and told to listeners."""
     try:
-        for by in _summarizers_in_turn(leaving):
-            smallest = request_for(leaving, by) if by != EMBEDDED else None
-            cached = _cached_request(leaving, by, smallest, attempts)
-            # A failed cached request is followed by the smallest one.
-            for request, wait in zip(
-                (cached, smallest, smallest), (*RETRY_AFTER, None), strict=True
-            ):
-                try:
-                    with observing("step", name="summarize", by=by):
-                        draft = await _ask(leaving, by, request)
-                    draft = check_draft(leaving, draft)
-                    return WrittenDraft(draft, attempts.with_cost(draft.cost))
-                except SummaryError as failure:
-                    error = failure
-                except RedactionError as failure:
-                    failure.attempts = attempts.with_cost(attempts_of(failure).spent)
-                    raise
-                attempts = attempts.with_failure(by, error)
-                await leaving.engine.notify(
-                    leaving.view.history.scope,
-                    "attempt_failed",
-                    leaving.redaction,
-                    by=by,
-                    reason=str(error),
-                )
-                if wait is None or not _may_be_tried_again(error, request):
-                    break
-                if error.transient or error.retry_after:
-                    await pause(max(wait, error.retry_after or 0.0))
-        error.attempts = attempts
-        raise error
-    finally:
-        del error  # its traceback holds this frame: a cycle
+        with observing("step", name="summarize", by=by):
+            draft = await _ask(leaving, by, request, attempts)
+        return check_draft(leaving, draft)
+    except SummaryError as error:
+        attempts.add_failure(by, error)
+        await leaving.engine.notify(
+            leaving.view.history.scope,
+            "attempt_failed",
+            leaving.redaction,
+            by=by,
+            reason=str(error),
+        )
+        raise
+
+
+async def _wait_before_retry(error: SummaryError, seconds: float) -> None:
+    """Wait if the provider was busy, and as long as it asks."""
+    if error.transient or error.retry_after:
+        await pause(max(seconds, error.retry_after or 0.0))
 
 
 def _cached_request(
     leaving: Leaving, by: str, smallest: SummaryRequest | None, attempts: Attempts
 ) -> SummaryRequest | None:
-    """Return the request behind the agent's last one, where that may be; else the smallest."""
+    """Return the request that follows the agent's last one, if that may be; else the smallest."""
     last_request = leaving.view.history.memory.last_request
     if smallest is None or not leaving.engine.cached:
         return smallest
@@ -218,14 +245,14 @@ def _may_be_tried_again(error: SummaryError, request: SummaryRequest | None) -> 
         return False
     if request is not None and request.last is not None:
         return True  # the smallest request may succeed where the cached one did not
-    # One that was too late would be so again.
+    # A summariser that took too long would do so again.
     return error.transient and not isinstance(error, SummarizerTimeout)
 
 
 def _summarizers_in_turn(leaving: Leaving) -> list[str]:
     """Return the names of the summarisers to ask, the embedded one as the last resort."""
     engine = leaving.engine
-    if window_alone_asks(leaving) or _only_shortens_notes(leaving):
+    if is_due_by_window_alone(leaving) or _only_shortens_notes(leaving):
         return [EMBEDDED]
     names = [*engine.summarizers]
     is_last_resort = engine.settings.on_failure == "degrade" and EMBEDDED not in names
@@ -245,28 +272,30 @@ def _must_become_smaller(leaving: Leaving) -> bool:
     plan = leaving.plan
     if plan.budget is not None:
         return plan.tokens > plan.budget
-    # The trigger alone bounds a history whose window nobody knows: even half of it would be due.
+    # Without a window only the trigger is a limit. The history must be twice as large.
     history = leaving.view.history
-    half = divide_size(history.trigger_size or leaving.view.size, 2.0)
+    half = divide_size(history.size_for_trigger(leaving.view.size), 2.0)
     return history.engine.policy.fired(half, None) is not None
 
 
-def window_alone_asks(leaving: Leaving) -> bool:
-    """Tell whether a compaction is due by the window alone, so that no model is asked for it.
+def is_due_by_window_alone(leaving: Leaving) -> bool:
+    """Tell whether a compaction is due only because of the window, so that no model is asked.
 
-    With a trigger of 100,000 tokens, a system prompt of 60,000 and a window of 128,000, messages of
-    68,000 fill the window before the trigger has fired. A trigger in tokens says how often a model
-    is asked, so the notes on what leaves are then made by rules. A model is asked again, and reads
-    these notes, once all that has come since its last summary reaches the trigger.
+    This concerns only agents with a count of their own (`history.trigger_size`). An example: the
+    trigger is at 100,000 tokens, the system prompt has 60,000, the window 128,000. Messages of
+    68,000 tokens fill the window before the trigger fires. A trigger in tokens says how often a
+    model is asked. So the notes on what leaves are made by rules. A model is asked again, and reads
+    these notes, when all that was added since its last summary reaches the trigger.
 
-    That is so where the trigger has a count of its own (`history.trigger_size`). Where it counts
-    what the window counts, no compaction would ever be the trigger's; a model is asked for each.
+    If the trigger counts what the window counts, no compaction would ever be due by the trigger, so
+    a model is asked for each.
     """
     history = leaving.view.history
     engine = history.engine
-    is_asked_for = leaving.plan.cause != "window" or engine.preview is not None
-    if is_asked_for or not engine.settings.notes or history.limit is None:
+    if leaving.plan.cause.kind != "window" or history.limit is None:
         return False
+    if engine.preview is not None or not engine.settings.notes:
+        return False  # a person reads, or a model writes, the whole summary
     size = history.trigger_size
     if size is None:
         return False  # the trigger counts as the window does
@@ -281,18 +310,20 @@ def window_alone_asks(leaving: Leaving) -> bool:
 def _size_since_model_summary(leaving: Leaving, size: Size) -> Size:
     """Return the size of all that no model has summarised, as the trigger counts.
 
-    `size` is the size of the view, counted likewise.
+    `size` is the size of the view, in the same count.
     """
     view = leaving.view
     evicted = evicted_since_model(view.head)
-    # The trigger may count in its own way.
+    # The trigger may have another count.
     trigger_share = size.tokens / max(1, view.size.tokens)
     tokens = size.tokens + int(evicted.tokens * trigger_share)
     return Size(tokens, size.messages + evicted.messages)
 
 
-async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Draft:
-    """Have one summariser answer, by its own steps where it has some, and make notes of it.
+async def _ask(
+    leaving: Leaving, by: str, request: SummaryRequest | None, attempts: Attempts
+) -> Draft:
+    """Ask one summariser for its answer, by its own steps if it has some, and make notes of it.
 
     Without a request, the notes are made of the messages alone.
 
@@ -302,27 +333,40 @@ async def _ask(leaving: Leaving, by: str, request: SummaryRequest | None) -> Dra
     """
     if request is None:
         return notes_by_rules(leaving)
-    engine = leaving.engine
-    summarizer = engine.summarizers[by]
-    steps = engine.traits_of(by).summarize_flow
     try:
-        if steps is not None:  # it sets a time for each of its calls, and reports them
-            answer = await steps(request)
-        else:
-            answer = await _call(summarizer, by, request, engine.settings.summarizer_timeout)
-    except Exception as error:
-        if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
-            raise
-        raise SummaryError(f"{by} failed: {type(error).__name__}: {safe_text(error)}") from error
+        answer = await _answer(leaving, by, request)
+    except SummaryError as error:
+        attempts.add_cost(by, getattr(error, "cost", Cost()))
+        raise
+    attempts.add_cost(by, answer.cost)
+    text = await leaving.clean(answer.text)
     cost = name_cost(by, answer.cost)
-    with attach_attempts(Attempts(cost)):  # the call is paid for, whatever is left of its answer
-        text = await leaving.clean(answer.text)
     draft = Draft(text, by, answer.read, cost, request_kind=answer.request_kind, cut=answer.cut)
     return merge_answer(leaving, draft, request)
 
 
-async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: float | None) -> Any:
-    """Call a summariser of the caller's own within its time; return its `Summary`."""
+async def _answer(leaving: Leaving, by: str, request: SummaryRequest) -> Summary:
+    """Return the answer of a summariser.
+
+    Raises:
+        SummaryError: it failed, in whatever way.
+    """
+    engine = leaving.engine
+    steps = engine.traits_of(by).summarize_flow
+    try:
+        if steps is not None:  # it limits the time of each of its calls, and reports them
+            return await steps(request)
+        return await _call(engine.summarizers[by], by, request, engine.settings.summarizer_timeout)
+    except Exception as error:
+        if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
+            raise
+        raise SummaryError(f"{by} failed: {type(error).__name__}: {safe_text(error)}") from error
+
+
+async def _call(
+    summarizer: Any, by: str, request: SummaryRequest, timeout: float | None
+) -> Summary:
+    """Call a summariser of the caller's own within its time."""
     ask = partial(summarizer.summarize, request)
     ask_on_loop = partial(summarizer.asummarize, request)
     with observing("model_call", name=by, summarizer=by) as observation:
@@ -340,6 +384,6 @@ async def _call(summarizer: Any, by: str, request: SummaryRequest, timeout: floa
             too_late = f"{by} did not answer within {timeout:g} seconds"
             raise SummarizerTimeout(too_late) from error
         finally:
-            # The calls of a summariser of ours that it uses have events of their own.
+            # If it uses one of our summarisers, those calls have events of their own.
             cost = Cost() if observation.spent.calls else spent
             observation.add(cost=cost, name=", ".join(spent.models) or by)

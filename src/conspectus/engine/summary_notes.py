@@ -1,4 +1,4 @@
-"""What a summariser is asked for, and how its answer becomes the notes that the record holds."""
+"""What a summariser is asked for, and how its answer becomes the notes of a record."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from conspectus.messages.users import is_by_user
 from conspectus.model.answers import answer_of, rejection_reason
 from conspectus.model.base import SummaryRequest
 from conspectus.model.sentences import repeats_itself, shortened
+from conspectus.notes.cutting import cut, one_line, section
 from conspectus.notes.data import Answer, Notes
 from conspectus.notes.extraction import extract_notes
 from conspectus.notes.rendering import NotesRenderer
-from conspectus.notes.text import cut, one_line, section
 
 LARGEST_ANSWER = 4_096
-"""Tokens that a model is asked for at most."""
+"""The most tokens that a model is asked for."""
 
 CONTEXT = 2_000
-"""Tokens of earlier notes that a model is shown, beside findings that it writes anew."""
+"""Tokens of earlier notes that a model is shown, in addition to findings that it rewrites."""
 
 BRIEF_CONTEXT = 300
-"""The same where the messages are then read in fewer parts. Beside findings that are written anew
-it is without the user's words."""
+"""A shorter context, used if it saves a reading. If the findings are rewritten, it leaves out the
+user's words."""
 
-CITED_FINDINGS = 1.25  # tokens of findings with the ids that they cite, without them = 1
+CITATION_FACTOR = 1.25
+"""Findings with their citations take so many times the tokens of their text."""
 
 MOST_ASKED_SHARE = 0.42
 """The most of the notes' room that a model is asked for."""
@@ -41,25 +42,28 @@ LEAST_ASKED_SHARE = 0.15
 """The least of the notes' room that a model is asked for."""
 
 OUTGROWN_SHARE = 0.4
-"""Findings so far beyond this share of the notes' room are written anew."""
+"""If the findings take more than this share of the notes' room, they are rewritten."""
 
 IN_VIEW = "Said by the user, and still in view"
-"""Heading of the user's message that stays although later ones leave."""
+"""The heading above the user's message that stays although later messages leave."""
 
 IN_VIEW_CHARACTERS = 3_000
-"""Characters that are quoted of that message."""
+"""The most characters of that message that are quoted."""
 
 NAMED_BY_CHARACTERS = 60
-"""Characters by which the notes name a message that is below them."""
+"""The most characters by which the notes name a message below them."""
 
 SHORTER_BY = 16
-"""A summary that is too long loses at least one part in this many at a time."""
+"""A summary that is too long loses at least one part in so many at a time."""
+
+GROWTH_FOR_RULES = 1.25
+"""Factor by which the room grows at a time where rules of the user have none."""
 
 RENDERINGS = 5
-"""How often notes are rendered again, shorter, where their message is too long."""
+"""How often notes are rendered again, shorter, if their message is too long."""
 
 HEADINGS = 24
-"""Tokens of the headings around a text that stands alone."""
+"""Tokens of the headings around a text that is the whole notes."""
 
 _CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
 
@@ -70,13 +74,12 @@ _CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
 def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     """Make the request for the summariser of this name."""
     engine = leaving.engine
-    sizes = leaving.sizes
     count = engine.meter.text
     foreign = "\n".join(leaving.foreign_summaries)
-    # A longer one is read in parts, with the messages.
+    # A longer text is read in parts, with the messages.
     foreign_fits = count(foreign) <= CONTEXT
     entries = leaving.evicted if foreign_fits else leaving.messages
-    limit = leaving.room_for_text(sizes.target)
+    limit = leaving.room_for_text(leaving.room.target)
     request = SummaryRequest(
         entries=entries,
         summary_so_far=leaving.previous_summary,
@@ -86,7 +89,7 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
         focus=leaving.focus,
         kept=leaving.kept,
         kept_before_last_evicted=leaving.kept_before_last_evicted,
-        accepted_up_to=leaving.room_for_text(sizes.soft_limit),
+        accepted_up_to=leaving.room_for_text(leaving.room.soft),
         archived=leaving.view.history.store.keeps_originals,
         tokens=sum(map(engine.meter.entry, entries)),
     )
@@ -101,16 +104,16 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
 
 
 def _asking_for_text(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
-    """Ask for a text that takes the place of the last one, which it is shown."""
+    """Ask for a text that replaces the last one; the model sees the last one."""
     last_text = "\n".join(filter(None, (NotesRenderer([leaving.notes]).summary, foreign)))
-    # One that is too long for the request is read with the messages.
+    # A text that is too long for the request is read with the messages.
     is_shown = request.count(last_text) <= max(request.limit, CONTEXT)
     asked = _within_asked_share(request.limit)
     return replace(request, limit=asked, summary_so_far=last_text if is_shown else "")
 
 
 def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
-    """Ask for lines beside those that the notes have; for all of them anew if they are many."""
+    """Ask for findings in addition to those in the notes, or for all anew if there are many."""
     count = request.count
     earlier = NotesRenderer([leaving.notes])
     findings_size = sum(count(line.text) for line in earlier.findings)
@@ -123,10 +126,10 @@ def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str
     def context_of(text: str) -> str:
         return "\n".join(filter(None, (text, *_users_message_in_view(leaving), foreign)))
 
-    # The user's words take up to half of the room, so that the findings are whole in twice theirs.
+    # The user's words take up to half of the room, so that twice the findings' size holds them all.
     summary_so_far = earlier.render(CONTEXT + 2 * findings_size, count, calls=False)
     if rewrites_findings:
-        room_of_findings = BRIEF_CONTEXT + int(findings_size * CITED_FINDINGS)
+        room_of_findings = BRIEF_CONTEXT + int(findings_size * CITATION_FACTOR)
         brief_summary = earlier.render(room_of_findings, count, calls=False, words=False)
     else:
         brief_summary = earlier.render(BRIEF_CONTEXT + 2 * findings_size, count, calls=False)
@@ -141,7 +144,7 @@ def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str
 
 
 def _within_asked_share(limit: int) -> int:
-    """Return the most tokens that a model is asked for where the notes have so many."""
+    """Return the most tokens to ask a model for, if the notes have room for so many."""
     return max(1, min(int(limit * MOST_ASKED_SHARE), LARGEST_ANSWER))
 
 
@@ -158,19 +161,17 @@ def _users_message_in_view(leaving: Leaving) -> list[str]:
 
 
 def rejection(draft: Draft, reasons: Sequence[str]) -> SummaryRejected:
-    """Return the error of a text that cannot be used, with the cost of the text."""
-    error = SummaryRejected(f"the summary by {draft.by} was refused: {'; '.join(reasons)}")
-    error.cost = draft.cost
-    return error
+    """Return the error of a text that cannot be used."""
+    return SummaryRejected(f"the summary by {draft.by} was rejected: {'; '.join(reasons)}")
 
 
 def rejection_reasons(
     draft: Draft, entries: Sequence[Message], *, tokens: int, replaced: int, limit: int
 ) -> list[str]:
-    """Say why a draft cannot be used, a sentence for each reason; empty if it can.
+    """Say why a draft cannot be used, one sentence for each reason; empty if it can.
 
-    All of `entries` must have been read. `tokens` is the size of its message, `replaced` the most
-    by what it replaces, and `limit` the most by the room for it.
+    All of `entries` must have been read. `tokens` is the size of the message, `replaced` the most
+    tokens by what it replaces, `limit` the most by the room for it.
     """
     if not draft.body.strip():
         return ["it is empty"]
@@ -189,13 +190,12 @@ def rejection_reasons(
 def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
     """Return a draft of the notes with what a summariser has written, cut to its room.
 
-    Citations go where there is no archive that they could lead to.
+    Without an archive, citations are removed, because they would lead nowhere.
 
     Raises:
-        SummaryRejected: it is no summary, or is too long.
+        SummaryRejected: the answer is no summary, or is too long.
     """
     engine = leaving.engine
-    sizes = leaving.sizes
     least = engine.traits_of(draft.by).min_tokens
     reason = rejection_reason(draft.body, request, min_tokens=least, cut=bool(draft.cut))
     if reason:
@@ -205,16 +205,17 @@ def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Dra
     if not leaving.view.history.store.keeps_originals and request.form == "whole":
         text = _without_citations(text, request)
     if not engine.settings.notes:
-        return replace(draft, body=text, notes=Notes(text=text, edited=True).to_json())
+        notes = Notes(text=text, edited=True, rules_left_out=_rules_not_in(text, leaving))
+        return replace(draft, body=text, notes=notes.to_json())
     size = leaving.summary_size(draft.body)
-    replaced = sizes.most_for(draft.by)
-    reasons = rejection_reasons(draft, (), tokens=size, replaced=replaced, limit=sizes.hard_limit)
+    replaced = leaving.most_by(draft.by)
+    reasons = rejection_reasons(draft, (), tokens=size, replaced=replaced, limit=leaving.room.hard)
     if reasons:
         raise rejection(draft, reasons)
-    # A text above the target may use the room that the lines would have had, up to `roomy_limit`.
+    # A text above the target may use the room that the lines would have had, up to `room.roomy`.
     room_of_text = engine.meter.text(text) + HEADINGS
-    room_of_text = min(leaving.room_for_text(sizes.roomy_limit), room_of_text)
-    room = max(1, leaving.room_for_text(sizes.target), room_of_text)
+    room_of_text = min(leaving.room_for_text(leaving.room.roomy), room_of_text)
+    room = max(1, leaving.room_for_text(leaving.room.target), room_of_text)
     if request.form == "whole":
         return add_notes(leaving, draft, room, text=text)
     answer = answer_of(draft.body, request)
@@ -223,14 +224,25 @@ def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Dra
     )
 
 
+def _rules_not_in(text: str, leaving: Leaving) -> tuple[tuple[str, str], ...]:
+    """Return the rules that leave and do not stand in a text that alone is the summary."""
+    find_rules = leaving.engine.find_rules
+    stated = [("", rule) for rule in leaving.engine.program_rules]
+    for message in leaving.evicted:
+        if is_by_user(message):
+            stated += [(message.cite, rule) for rule in find_rules(message.own.strip())]
+    words = " ".join(text.split())
+    return tuple(pair for pair in stated if " ".join(pair[1].split()) not in words)
+
+
 def notes_by_rules(leaving: Leaving) -> Draft:
     """Make notes of the messages alone, without a model."""
     draft = Draft(body="", by=EMBEDDED, read=leaving.keys)
-    return add_notes(leaving, draft, leaving.room_for_text(leaving.sizes.target))
+    return add_notes(leaving, draft, leaving.room_for_text(leaving.room.target))
 
 
 def _without_citations(text: str, request: SummaryRequest) -> str:
-    """Leave out ids of messages, which would lead nowhere without an archive."""
+    """Remove ids of messages, which lead nowhere without an archive."""
     cites = {entry.cite for entry in request.entries}
 
     def kept(match: re.Match[str]) -> str:
@@ -241,20 +253,20 @@ def _without_citations(text: str, request: SummaryRequest) -> str:
 
 
 def _cut_to_fit(leaving: Leaving, draft: Draft) -> Draft:
-    """Cut a text that is too long for its room behind the last sentence that fits.
+    """Cut a text that is too long after the last sentence that fits.
 
     Raises:
-        SummaryRejected: it never comes to an end.
+        SummaryRejected: it repeats itself without an end.
     """
     count = leaving.engine.meter.text
-    limit = leaving.sizes.hard_limit
+    limit = leaving.room.hard
     text = draft.body
     if leaving.summary_size(text) > limit and repeats_itself(text):
         raise rejection(draft, ("it is too long, and says the same over and over",))
     room = limit - leaving.engine.empty_summary_tokens - SLACK
     while (excess := leaving.summary_size(text) - limit) > 0 and room > 0:
         text = shortened(draft.body, room, count)
-        room -= excess  # a message may count for more than its parts
+        room -= excess  # a message may count more than its parts
     if text == draft.body:
         return draft
     return replace(draft, body=text, cut=draft.cut + count(draft.body) - count(text))
@@ -287,9 +299,12 @@ def add_notes(
         before=leaving.notes,
         tools=engine.tools,
         skills=engine.settings.skills,
+        find_rules=engine.find_rules,
     )
     added = replace(
         added,
+        rules=engine.program_rules,
+        removed_rules=leaving.removed_rules,
         summary=text,
         text="" if text else "\n".join(leaving.foreign_summaries),
         rewrites_findings=rewrites_findings and bool(answer and answer.found),
@@ -298,19 +313,25 @@ def add_notes(
     if below:
         added = replace(added, below=below)
     renderer = NotesRenderer([leaving.notes, added])
-    limit = min(leaving.sizes.hard_limit, leaving.sizes.most_for(draft.by))
+    limit = min(leaving.room.hard, leaving.most_by(draft.by))
     rendered = _rendered_within(leaving, renderer, room, limit)
+    largest = leaving.room_for_text(min(leaving.room.soft, limit))
+    while (
+        renderer.rules_left_out and room < largest
+    ):  # rules may take of the room that is kept free
+        room = min(largest, int(room * GROWTH_FOR_RULES) + 1)
+        rendered = _rendered_within(leaving, renderer, room, limit)
     return replace(draft, body=rendered, notes=renderer.recorded().to_json())
 
 
 def _rendered_within(leaving: Leaving, renderer: NotesRenderer, room: int, limit: int) -> str:
-    """Render notes in `room` tokens of text, or in less until their message fits its limit."""
+    """Render notes in `room` tokens of text, or in fewer until their message fits its limit."""
     meter = leaving.engine.meter
     archived = leaving.view.history.store.keeps_originals
     text = ""
     for _ in range(RENDERINGS):
         text = renderer.render(room, meter.text, archived=archived)
-        # A message may count for more than its text.
+        # A message may count more than its text.
         excess = leaving.summary_size(framed_body(text)) - limit
         if excess <= 0:
             break
@@ -321,9 +342,9 @@ def _rendered_within(leaving: Leaving, renderer: NotesRenderer, room: int, limit
 
 
 def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
-    """Return a finished draft whose message takes at most `limit` tokens, if that can be.
+    """Return a finished draft whose message takes at most `limit` tokens, if that is possible.
 
-    Nobody is asked again: its notes are rendered once more, or its text is cut behind a sentence.
+    No summariser is asked: its notes are rendered again, or its text is cut after a sentence.
     """
     count = leaving.engine.meter.text
     archived = leaving.view.history.store.keeps_originals
@@ -336,9 +357,9 @@ def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
             break
         room = max(1, room - max(excess, room // SHORTER_BY))
         if renderer is not None:
-            draft = replace(
-                draft, body=framed_body(renderer.render(room, count, archived=archived))
-            )
+            body = framed_body(renderer.render(room, count, archived=archived))
+            shown = replace(notes, rules_left_out=renderer.rules_left_out)
+            draft = replace(draft, body=body, notes=shown.to_json())
             continue
         text = shortened(draft.body, room, count)
         if not text.strip():
@@ -350,9 +371,9 @@ def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
 
 
 def _what_is_below(leaving: Leaving) -> str:
-    """Say what stands below the notes although it came before the last message that leaves.
+    """Say what is below the notes although it came before the last message that leaves.
 
-    Those are the user's last words, and calls without a result. Empty if nothing does.
+    This is the user's last message, and calls without a result. Empty if there is none.
     """
     if not leaving.messages:
         return ""
@@ -371,8 +392,8 @@ def _what_is_below(leaving: Leaving) -> str:
         return ""
     archived = leaving.view.history.store.keeps_originals
     last = f"[{leaving.messages[-1].cite}], " if archived else ""
-    stands = "is below, although it" if len(names) == 1 else "are below, although they"
-    return f"{' and '.join(names)} {stands} came before {last}the last message noted above"
+    are_below = "is below, although it" if len(names) == 1 else "are below, although they"
+    return f"{' and '.join(names)} {are_below} came before {last}the last message noted above"
 
 
 def _kept_words_of_user(leaving: Leaving) -> Message | None:

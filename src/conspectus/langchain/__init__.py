@@ -1,4 +1,4 @@
-"""Compaction in LangChain's agents: the summarising middleware, and the guard of requests."""
+"""Compaction in LangChain's agents: the middleware that summarises, and the guard of requests."""
 
 from conspectus.engine.hooks import SummarizationEvent
 from conspectus.langchain.guard import ContextGuard
@@ -13,7 +13,7 @@ from conspectus.langchain.reexports import (
     TriggerClause,
 )
 from conspectus.langchain.state import PreservedState
-from conspectus.notes.tools import Skills
+from conspectus.notes.skills import Skills
 
 __all__ = [
     "DEFAULT_SUMMARY_PROMPT",

@@ -17,7 +17,7 @@ Measured = Literal["view", "request"]
 class CachedView(NamedTuple):
     """What the records of a head made of messages."""
 
-    parts: list[int | BaseMessage]  # the place of a message that is shown as it is, or another one
+    parts: list[int | BaseMessage]  # a place of `messages`, or a message that is shown instead
     chain: Chain
     keys: frozenset[str]
 
@@ -25,7 +25,7 @@ class CachedView(NamedTuple):
 class VainPlan(NamedTuple):
     """A history for which a plan changed nothing."""
 
-    head: str  # the record in force
+    head_id: str  # the record in force
     exceeded_window: bool
     messages: int
 
@@ -34,9 +34,9 @@ class SessionCache:
     """What this process remembers of one session."""
 
     def __init__(self) -> None:
-        self.stored_head: str | None = None  # what the head in the archive is known to name
+        self.stored_head_id: str | None = None  # the head in the archive, if it is known
         self.vain_plan = VainPlan("", False, -1)  # the latest one
-        # A head, and what its records make of messages.
+        # A head, messages, and what its records make of them.
         self._view: tuple[str, Sequence[BaseMessage], CachedView | None] = ("", (), None)
         self._sizes: dict[Measured, HistorySizes] = {}
         self._lock = threading.Lock()
@@ -56,26 +56,26 @@ class SessionCache:
             return sizes
 
     def has_blocks(self, messages: Sequence[BaseMessage]) -> bool:
-        """Return whether the content of a message is blocks, such as thoughts, and no text."""
+        """Return whether any content is a list of blocks, which may be thoughts, and not a text."""
         with self._lock:
             sizes = self._sizes.get("view")
             if sizes is not None and are_equal(sizes.messages, messages):
                 return sizes.blocks
         return any(type(message.content) is list for message in messages)
 
-    def counted(self, count: MessageCount) -> MessageCount:
-        """Return a way to count that knows the tokens of the messages in view."""
+    def reusing_counts(self, count: MessageCount) -> MessageCount:
+        """Return a way to count that need not count the messages in view again."""
         sizes = self._sizes.get("view")
-        return count if sizes is None else sizes.counted(0, count)
+        return count if sizes is None else sizes.reusing_counts(0, count)
 
-    def view(self, head: str, messages: Sequence[BaseMessage]) -> tuple[int, CachedView | None]:
-        """Return what `keep_view` was given under this head, and for how many of the messages."""
+    def view(self, head_id: str, messages: Sequence[BaseMessage]) -> tuple[int, CachedView | None]:
+        """Return the view kept for a head, and the number of messages that it is for."""
         kept_head, kept, view = self._view
-        if kept_head != head or not are_equal(kept, messages[: len(kept)]):
+        if kept_head != head_id or not are_equal(kept, messages[: len(kept)]):
             return 0, None
-        self._view = (head, messages[: len(kept)], view)
+        self._view = (head_id, messages[: len(kept)], view)
         return len(kept), view
 
-    def keep_view(self, head: str, messages: Sequence[BaseMessage], view: CachedView) -> None:
-        """Keep what the records of a head made of messages, while these only grow."""
-        self._view = (head, messages[:], view)
+    def keep_view(self, head_id: str, messages: Sequence[BaseMessage], view: CachedView) -> None:
+        """Keep what the records of a head made of messages, as long as messages are only added."""
+        self._view = (head_id, messages[:], view)

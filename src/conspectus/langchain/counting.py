@@ -1,8 +1,9 @@
 """Count a history as its trigger does.
 
-Sizes are counted as LangChain's own middleware counts them, as users have chosen their triggers by
-that. If the first answer after a compaction reports that system prompt and tools alone meet the
-trigger, that report is the size after it: the history has to grow by a tenth from there.
+Sizes are counted as LangChain's own middleware counts them, because users have chosen their
+triggers for that. The first answer after a compaction may report that system prompt and tools alone
+reach the trigger. Then that report counts as the size after the compaction, and the next one waits
+until the history has grown by a tenth.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ class Counting:
         self.message: MessageCount = lambda message: approximation((message,))
         if meter is not None:
             self.message = meter.message
-        # Whether the caller's function counts, which is called with the list, as by LangChain.
+        # Whether the caller's function counts. It is called with the list, as in LangChain.
         self.by_list = meter is not None and meter.counts_lists
-        # The latest history that it has counted, which is shared while it only grows.
+        # The latest history that it has counted, with its length and its tokens.
         self._latest: tuple[list[BaseMessage], int, int] = ([], 0, 0)
 
     @property
@@ -54,7 +55,7 @@ class Counting:
         return [] if self.by_list else [self.message]
 
     def total(self, sizes: HistorySizes) -> int:
-        """Return the tokens of a history, without what models reported."""
+        """Return the tokens of a history, without usage that models have reported."""
         if not self.by_list or self.meter is None:
             return sizes.total()
         counted, length, count = self._latest
@@ -64,14 +65,14 @@ class Counting:
         return count
 
     def count(self, messages: Iterable[BaseMessage]) -> int:
-        """Count the tokens of messages as the trigger does, with all that models reported."""
+        """Count the tokens of messages as the trigger does, with all usage reported by models."""
         columns = self.columns
         empty = HistorySizes([], [[0] for _ in columns], [])
         sizes = empty.extended(list(messages), columns)
         return self.trigger_size(sizes, 0)
 
     def trigger_size(self, sizes: HistorySizes, since: int) -> int:
-        """Return the size for the trigger, in tokens; reports before `since` are out of date."""
+        """Return the size for the trigger, in tokens. Reports before `since` are not used."""
         newest = sizes.newest
         if newest is None or newest.place < since:
             return self.total(sizes)
@@ -90,20 +91,22 @@ class Counting:
             return 1.0
         if sizes.length < 2 or len(newest.providers) != 1:
             return 1.0
-        counted = sizes.upto(report.place + 1)
+        counted = sizes.tokens_up_to(report.place + 1)
         if counted <= 0:
             return 1.0
         return min(MOST_SCALE, max(1.0, (report.total or 0) / counted))
 
     def size_reported_after(self, sizes: HistorySizes, since: int) -> int:
-        """Return the size after a compaction, as the first answer since reported it, or 0."""
-        answers = sizes.since(since) if since else ()
+        """Return the size that the first answer after a compaction reported; 0 without one."""
+        answers = sizes.answers_since(since) if since else ()
         first = next((answer for answer in answers if answer.total is not None), None)
         if first is None or not self._trusts(first.provider):
             return 0
         return first.input or first.total or 0
 
     def _trusts(self, provider: str | None) -> bool:
-        """Return whether reports of a provider are those of the managed model."""
-        own = self._provider
-        return bool(provider) and (provider == own or provider in ALIASES.get(own, ()))
+        """Return whether a provider is that of the managed model, so that its reports are used."""
+        managed_provider = self._provider
+        return bool(provider) and (
+            provider == managed_provider or provider in ALIASES.get(managed_provider, ())
+        )

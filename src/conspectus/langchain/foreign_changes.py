@@ -15,7 +15,7 @@ from conspectus.langchain.state import said_in
 
 
 def with_message_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    """Return a request whose messages are objects: other middleware may have put dicts there."""
+    """Return a request whose messages are objects. Other middleware may have put dicts into it."""
     sent = request.messages
     if are_equal(sent, request.state.get("messages")) or all(map(is_message, sent)):
         return request
@@ -25,18 +25,18 @@ def with_message_objects(request: ModelRequest[Any]) -> ModelRequest[Any]:
 def apply_changes(
     view: list[BaseMessage], history: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """Return the view of a history with the changes that other middleware has made of it.
+    """Return the view of a history, with the changes that other middleware has made in the history.
 
-    Messages are known by their ids; an equal copy is no change.
+    Messages are compared by their ids. An equal copy is no change.
 
     Args:
         view: what the records in force make of the history.
         history: the messages in the state.
-        sent: what other middleware has made of them.
+        sent: the messages with the changes of other middleware.
     """
     if len(sent) == len(history) and all(map(is_, sent, history)):
         return view
-    if any(message.id is None for message in sent):  # rebuilt without ids, as from dicts
+    if any(message.id is None for message in sent):  # rebuilt without ids, for example from dicts
         sent = _with_ids(sent, history)
     shown = {message.id: message for message in view}
     originals = {message.id: message for message in history}
@@ -46,10 +46,10 @@ def apply_changes(
         in_view = shown.get(message.id)
         if original is None:
             messages.append(message)  # added
-        elif in_view is not None:  # else it has left
+        elif in_view is not None:  # else it was evicted
             is_changed = message is not original and message != original
             messages.append(message if is_changed else in_view)
-    sent_ids = {message.id for message in sent}  # it may be a view already
+    sent_ids = {message.id for message in sent}  # `sent` may be a view already
     summaries = [m for m in view if m.id not in originals and m.id not in sent_ids]
     no_system = (n for n, message in enumerate(messages) if message.type != "system")
     start = next(no_system, len(messages))
@@ -57,7 +57,7 @@ def apply_changes(
 
 
 def _with_ids(sent: Sequence[BaseMessage], history: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Give messages without ids those of the same messages in the history."""
+    """Give messages without ids the ids of the equal messages in the history."""
     used = {message.id for message in sent}
     free: dict[str, list[BaseMessage]] = {}
     for original in reversed(history):

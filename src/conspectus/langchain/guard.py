@@ -1,4 +1,4 @@
-"""Make the real request fit, in the last middleware."""
+"""`ContextGuard`: make each request fit, as the last middleware."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from langgraph.types import Command
 
 from conspectus._arguments import documented, takes
 from conspectus.core.items import Window
-from conspectus.core.plan import STUCK
+from conspectus.core.planner import STUCK
 from conspectus.engine.building import window_of
 from conspectus.engine.cached_request import tools_size
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import ReservedTokens, Tokens
 from conspectus.errors import ArchiveError, PolicyError
-from conspectus.langchain.agent_step import AgentStep, Handler
+from conspectus.langchain.agent_step import AgentStep
 from conspectus.langchain.foreign_changes import apply_changes, with_message_objects
 from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
 from conspectus.langchain.overflow import TRIES, RefusedRequests, StillTooLong, check_not_empty
 from conspectus.langchain.refused_features import model_name
+from conspectus.langchain.sending import Handler, send
 from conspectus.langchain.settings import MiddlewareSettings, Setup
-from conspectus.langchain.state import Recalled, RequestSizes, name_messages
+from conspectus.langchain.state import HeadState, Recalled, RequestSizes, name_messages
 from conspectus.messages.alternation import with_parts
 from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.model.answer_limits import reserved_for_answer
@@ -52,7 +53,7 @@ DEFAULTS = {field.name: field.default for field in fields(MiddlewareSettings)}
 
 @dataclass(frozen=True, kw_only=True)
 class GuardSettings(MiddlewareSettings):
-    """The settings of a `ContextGuard`. Those of the middleware are for a guard without one."""
+    """The settings of a `ContextGuard`. Most are for a guard without a middleware."""
 
     summarization: SummarizationMiddleware[Any, Any] | None = field(default=None, kw_only=False)
     """The `SummarizationMiddleware` of the same agent.
@@ -159,7 +160,7 @@ class Outgoing:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRequest:
-    """A request as it came: what takes the window beside the messages, and the messages' size."""
+    """The sizes of a request as it came."""
 
     sizes: RequestSizes
     ratio: float  # of what the model counts to what is estimated
@@ -167,29 +168,30 @@ class MeasuredRequest:
 
 
 class GuardedCall:
-    """One call: the request as it came and was measured, and the record in force after it.
+    """One call of the model: the request as it came, its sizes, and the record in force.
 
-    A record of the guard is `pending` in the state: the next `before_model` folds it over its
-    originals. What was recalled for the turn is taken out while the rest is measured and archived.
+    A record of the guard is `pending` in the state: the next `before_model` removes the messages
+    that it covers. Originals that were recalled for the turn are taken out while the other messages
+    are measured and archived.
     """
 
     def __init__(self, guard: ContextGuard[Any, Any], request: ModelRequest[Any]) -> None:
-        # Another middleware may have sent messages of the user as one already.
+        # Another middleware may have joined user messages already.
         parts = cast("list[AnyMessage]", with_parts(request.messages))
         if parts is not request.messages:
             request = request.override(messages=parts)
         self._guard = guard
         self._request = request
         self.setup = guard.summarization._setup
-        self._step = AgentStep(self.setup, request.state, request.runtime)
-        self._held_at_first = self._step.held
-        # All messages that were to be sent, and what was recalled for their turn.
+        self._step = AgentStep.of(self.setup, request.state, request.runtime)
+        self._held_at_first: HeadState = self._step.held
+        # All messages that the caller wanted to send, and the originals recalled for their turn.
         self._whole: Sequence[BaseMessage] = request.messages
         self._recalled: BaseMessage | None = None
         if self.setup.recall_tokens:
             self._whole, self._recalled = without_recalled(request.messages, self._step.messages)
         self._last_request_sizes = RequestSizes.of(request.state)
-        # Until it is measured.
+        # Until the request is measured.
         self._request_sizes = self._last_request_sizes
         self._ratio = 1.0
 
@@ -219,20 +221,20 @@ class GuardedCall:
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
     async def _state_update(self, sent: Outgoing, refusals: RefusedRequests) -> dict[str, Any]:
-        """Return what the state keeps of the call: records, what was recalled and learned."""
+        """Return the update of the state after a call."""
         step = self._step
         update: dict[str, Any] = {}
         if step.held is not self._held_at_first:
             update |= await self._guard.summarization._write_copies(step)
             update |= step.held.as_update()
-        if self._recalled is not None and sent.recalled is None:  # it had to give way
+        if self._recalled is not None and sent.recalled is None:  # there was no room for it
             update |= Recalled(turn=step.turn).as_update()
         sizes = self._request_sizes
         if refusals.tries:
             largest = sizes.overhead + refusals.learned
             learned = {**sizes.learned, sizes.model: largest}
             sizes = replace(sizes, learned=learned)
-        refused: list[str] = sorted(self.setup.refused.learned(self._request.model))
+        refused: list[str] = sorted(self.setup.refused.features_of(self._request.model))
         if refused:
             by_model = {**sizes.refused, sizes.model: refused}
             sizes = replace(sizes, refused=by_model)
@@ -241,17 +243,16 @@ class GuardedCall:
         return update
 
     async def _measure(self) -> Outgoing:
-        """Measure the request; window and tokens of the answer are the guard's, or the model's.
+        """Measure the request. Window and room for the answer are the guard's, or the model's.
 
-        Returns:
-            All that was to be sent.
+        Returns: All messages that the caller wanted to send.
         """
         step = self._step
-        if step.held.head is not None:
+        if step.held.head_id:
             name_messages(step.messages)
         if step.held.pending:
-            # The state still holds what a record covers: a call before this one was rescued.
-            self._whole = await step.view_with_changes(self._whole)
+            # An earlier call was rescued: the state still holds the messages that a record covers.
+            self._step, self._whole = await step.view_with_changes(self._whole)
         measured = self._measured_request()
         self._request_sizes = measured.sizes
         self._ratio = measured.ratio
@@ -268,7 +269,7 @@ class GuardedCall:
         )
 
     def _measured_request(self) -> MeasuredRequest:
-        """Return the sizes of the request, by the estimate corrected by what the model reported."""
+        """Return the sizes of the request: estimates, corrected by reported usage."""
         sizes = self._sizes_beside_messages()
         meter = self.setup.engine.meter
         if meter.counts_lists:
@@ -277,7 +278,7 @@ class GuardedCall:
         held = self._held_at_first
         message_sizes = self._step.sizes("request", self._whole, meter.message)
         if not meter.exact:
-            # Each turn was sent with about as much recalled as this one.
+            # Earlier turns were sent with about as many recalled tokens as this one.
             recalled = 0 if self._recalled is None else meter.message(self._recalled)
             ratio = correction(
                 message_sizes.reports(held.messages_after, 0),
@@ -289,7 +290,7 @@ class GuardedCall:
         return MeasuredRequest(sizes=sizes, ratio=ratio, tokens=tokens)
 
     def _sizes_beside_messages(self) -> RequestSizes:
-        """Return the sizes of all but the messages, and recall what the model refuses."""
+        """Return the sizes of all but the messages; read from the state what the model refuses."""
         setup = self.setup
         request = self._request
         name = model_name(request.model)
@@ -307,15 +308,16 @@ class GuardedCall:
         )
 
     def _tokens_of(self, messages: Sequence[BaseMessage]) -> int:
-        """Return the tokens of messages: by a caller's counter, those that they add to the prompt.
+        """Return the tokens of messages.
 
-        It is called with the prompt and them as one list, as they are sent.
+        A caller's counter is called with the whole list as it is sent, the prompt included. The
+        tokens of the prompt are then subtracted.
         """
         meter = self.setup.engine.meter
         if not meter.counts_lists:
             return math.ceil(meter.messages(messages) * self._ratio)
         request = self._request.override(messages=cast("list[AnyMessage]", [*messages]))
-        request = self.setup.refused.left_out(request, compacted=self._step.held)
+        request = self.setup.refused.without_refused(request, compacted=self._step.held)
         prompt = request.system_message
         sent = request.messages if prompt is None else [prompt, *request.messages]
         return max(0, meter.whole(sent) - self._prompt_tokens)
@@ -336,14 +338,14 @@ class GuardedCall:
         return Window(budget + overhead, overhead)
 
     def _with_messages(self, outgoing: Outgoing, messages: Sequence[Any]) -> Outgoing:
-        """Return what is to be sent with these messages in the place of its own."""
+        """Return the outgoing request with other messages."""
         return replace(outgoing, messages=messages, tokens=self._tokens_of(messages))
 
     async def _with_whole_again(self, outgoing: Outgoing) -> Outgoing:
-        """Begin again with all that was to be sent, under the record that is in force now."""
+        """Return all messages that the caller wanted to send, under the record now in force."""
         messages = self._whole
         if self._step.held is not self._held_at_first:
-            messages = await self._step.view_with_changes(messages)
+            self._step, messages = await self._step.view_with_changes(messages)
         return self._with_messages(outgoing, messages)
 
     async def _deliver(self, outgoing: Outgoing, handler: Handler) -> Any:
@@ -356,7 +358,7 @@ class GuardedCall:
         messages = outgoing.messages
         if outgoing.recalled is not None:
             messages = with_recalled(messages, outgoing.recalled)
-        return await step.send(self._request, messages, handler)
+        return await send(step, self._request, messages, handler)
 
     async def _make_fit_or_raise(self, outgoing: Outgoing, window: Window) -> Outgoing:
         """Make a request fit; with `on_stuck="send"` it is sent even if it does not.
@@ -364,7 +366,7 @@ class GuardedCall:
         Raises:
             StillTooLong: nothing makes it fit.
         """
-        # What was learned is an estimate: where it alone says no, the provider is asked.
+        # A learned window is an estimate: if the request fits without it, the provider is asked.
         known_window = replace(self._request_sizes, learned={}).window_for_messages(
             self.setup.reserved
         )
@@ -387,7 +389,7 @@ class GuardedCall:
         )
 
     def _why_stuck(self, reason: str, window: Window) -> str:
-        """Say why nothing makes a request fit; first what takes most of the window."""
+        """Say why nothing makes a request fit, beginning with what takes most of the window."""
         overhead = self._request_sizes.overhead
         if overhead <= window.limit // 2:
             hint = "fewer tools help too"
@@ -412,22 +414,22 @@ class GuardedCall:
     ) -> tuple[Outgoing, RefusedRequests]:
         """Make a request smaller that the provider has refused as too long.
 
-        Raises:
-            StillTooLong: it cannot be smaller, or was tried often enough.
+        Raises: StillTooLong: it cannot be smaller, or all tries are used up.
         """
         size = refused.total_tokens
         overhead = self._request_sizes.overhead
         refusals = refusals.after_refusal(size, overhead, error)
-        answer = await self._step.redacted(error)
+        answer = await self._step.redact_error(error)
         if refusals.tries <= TRIES:
             log("request_rescued", "the request was too long (%s): compacted, sent again", answer)
             window = self._window_with(refusals.budget)
             smaller = await self._with_whole_again(refused)
             smaller, _ = await self._fit_within(smaller, window, "rescue", hard_limit=size - 1)
             if smaller.total_tokens >= size:
-                # A plan leaves room for the largest summary; the one written may be smaller.
+                # A plan leaves room for the largest summary. The summary that is written may be
+                # smaller.
                 smaller = await self._with_whole_again(smaller)
-                smaller = await self._compact_state(smaller, None)
+                smaller = await self._compact_state_by_force(smaller)
             if smaller.total_tokens < size:
                 budget = max(refusals.budget, smaller.total_tokens)
                 return smaller, refusals.with_learned_limit(budget, size)
@@ -447,11 +449,9 @@ class GuardedCall:
     ) -> tuple[Outgoing, CompactionResult | None]:
         """Make the messages fit a window, without the recalled originals.
 
-        Where so much must stay that the window is too small, a size up to `hard_limit` tokens will
-        do.
+        If the messages that must stay do not fit, a size up to `hard_limit` tokens is accepted.
 
-        Returns:
-            What is to be sent now, and the result of the compaction if that is stuck.
+        Returns: The outgoing request, and the result of the compaction if that is stuck.
         """
         facts = {"tokens_before": outgoing.total_tokens, "budget": window.budget}
         with observing("guard", self._step.scope, name=name, **facts) as observation:
@@ -473,10 +473,9 @@ class GuardedCall:
     async def _compact_state_then_request(
         self, outgoing: Outgoing, window: Window
     ) -> tuple[Outgoing, CompactionResult | None]:
-        """Compact the history in the state, then all that is sent, for this call alone.
+        """Compact the history in the state. If that is not enough, compact this one request.
 
-        Returns:
-            What is to be sent now, and the result of the last compaction if that is stuck.
+        Returns: The outgoing request, and the result of the last compaction if that is stuck.
         """
         step = self._step
         for_one_request = step.history_for_one_request(window, self._ratio)
@@ -486,7 +485,7 @@ class GuardedCall:
             if for_one_request is None:
                 raise
             text = "this one request is made to fit without the archive: %s"
-            log("request_bridged", text, await step.redacted(error))
+            log("request_bridged", text, await step.redact_error(error))
         if outgoing.tokens <= window.budget:
             return outgoing, None
         history = for_one_request
@@ -498,35 +497,45 @@ class GuardedCall:
         outgoing = self._with_messages(outgoing, result.messages)
         return outgoing, result if result.outcome == "stuck" else None
 
-    async def _compact_state(self, outgoing: Outgoing, window: Window | None) -> Outgoing:
-        """Compact the history in the state; without a window, all but what `keep` asks for.
+    async def _compact_state(self, outgoing: Outgoing, window: Window) -> Outgoing:
+        """Compact the history in the state to fit a window; return the outgoing request."""
+        self._step, view, _, _ = await self._step.view()
+        added = max(0, outgoing.tokens - self._tokens_without_prompt(view))
+        window = replace(window, reserved=window.reserved + added)
+        history = self._step.history(window, self._ratio)
+        result = await compact_messages(history, self._step.messages)
+        return self._with_compacted(outgoing, view, result)
 
-        Returns:
-            What is to be sent now.
+    async def _compact_state_by_force(self, outgoing: Outgoing) -> Outgoing:
+        """Compact the history in the state to what `keep` asks for; return the outgoing request."""
+        self._step, view, _, _ = await self._step.view()
+        history = self._step.history(None, self._ratio)
+        result = await compact_messages(history, self._step.messages, force=True)
+        return self._with_compacted(outgoing, view, result)
+
+    def _with_compacted(
+        self, outgoing: Outgoing, view: list[BaseMessage], result: CompactionResult
+    ) -> Outgoing:
+        """Put the record of a compaction in force; return the request with its messages.
+
+        `view` has the messages before the compaction. Changes of other middleware are kept.
         """
-        step = self._step
-        view = (await step.view()).messages
-        if window is not None:
-            added = max(0, outgoing.tokens - self._tokens_without_prompt(view))
-            window = replace(window, reserved=window.reserved + added)
-        history = step.history(window, self._ratio)
-        result = await compact_messages(history, step.messages, force=window is None)
         if result.record is None:
             return outgoing
         compacted = cast("list[BaseMessage]", result.messages)
-        step.put_in_force(result.record, compacted, pending=True)
+        self._step = self._step.put_in_force(result.record, compacted, pending=True)
         return self._with_messages(outgoing, apply_changes(compacted, view, outgoing.messages))
 
 
 def _overhead_of(request: ModelRequest[Any], setup: Setup) -> int:
     """Return the tokens of system prompt, tools and response format."""
     meter = setup.engine.meter
-    # The schemas of a structured answer are each about as large as a tool's.
+    # Each schema of a structured answer is about as large as the schema of a tool.
     schema: Any = getattr(request.response_format, "schema", None)
     schemas = get_args(schema) or ([] if schema is None else [schema])
     tools = [*request.tools, *schemas]
     key = tuple(map(id, tools))
-    # The tools are held, so that no id is used again.
+    # The cache holds the tools, so that no other object gets their ids.
     _, size = setup.tools.get_or_make(key, lambda: (tools, tools_size(meter, tools)))
     prompt = request.system_message
     return int(size) + (meter.message(prompt) if prompt is not None else 0)

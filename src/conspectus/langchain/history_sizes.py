@@ -1,9 +1,8 @@
-"""The sizes of a history that mostly grows, and what its answers report of their usage.
+"""The sizes of a history to which messages are added, and the usage that its answers report.
 
-Most steps only add messages. What was computed of a history is kept while it only grows, so that a
-step looks at new messages alone: lists of the same objects compare at less than a nanosecond a
-message. Equal objects, as of a checkpoint, are known too. Changes of an object in place are not
-noticed.
+Most steps only add messages. Then the sizes of earlier messages are not computed again. To compare
+the lists takes less than a nanosecond a message if the objects are the same; equal objects, for
+example from a checkpoint, are recognised, too. A change of an object in place is not noticed.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ MessageCount = Callable[[BaseMessage], int]
 
 
 class ReportedAnswer(NamedTuple):
-    """One answer of a model: its place, and what it says of itself."""
+    """One answer of a model: its place, its provider and its reported usage."""
 
     place: int
     provider: str | None
     total: int | None  # reported tokens of request and answer
     input: int | None  # reported tokens of the request
-    thinks: bool  # it or one before it has thoughts
-    providers: tuple[str | None, ...]  # of all answers up to it, from the first that names one on
+    thinks: bool  # it, or an answer before it, has thoughts
+    providers: tuple[str | None, ...]  # of answers up to it, from the first that names one
 
     @classmethod
     def of(cls, message: AIMessage, index: int, previous: ReportedAnswer | None) -> ReportedAnswer:
-        """Read an answer that stands at an index, behind the previous one."""
+        """Read the answer at an index; `previous` is the answer before it."""
         usage: Any = message.usage_metadata or {}
         sent = _int_or_none(usage.get("input_tokens"))
         provider = message.response_metadata.get("model_provider")
@@ -58,7 +57,7 @@ def _int_or_none(value: object) -> int | None:
 
 
 class HistorySizes(NamedTuple):
-    """A history at one moment; later ones share its lists while it only grows."""
+    """A history at one moment. As long as messages are only added, later ones share its lists."""
 
     messages: list[BaseMessage]
     # for each way to count, the tokens of the first 0, 1, 2 … messages
@@ -68,17 +67,17 @@ class HistorySizes(NamedTuple):
     length: int = 0
     first_new: int = 0  # the first message that is new; 0 after an edit
     characters: int = 0
-    blocks: bool = False  # the content of a message is blocks, such as thoughts, and no text
+    blocks: bool = False  # a content is a list of blocks, such as thoughts
 
     def extended(
         self, messages: Sequence[BaseMessage], counts: Sequence[MessageCount]
     ) -> HistorySizes:
-        """Return the sizes of a later history; what is new is counted."""
+        """Return the sizes of a later history; only new messages are counted."""
         history = self.messages
         length = self.length
         history += messages[length:]  # two lists of one length are compared without a copy
         if len(history) != len(messages) or not are_equal(history, messages):
-            counts = [self.counted(column, count) for column, count in enumerate(counts)]
+            counts = [self.reusing_counts(column, count) for column, count in enumerate(counts)]
             return HistorySizes([], [[0] for _ in counts], []).extended(messages, counts)
         is_rebuilt = length and (
             history[0] is not messages[0] or history[length - 1] is not messages[length - 1]
@@ -102,11 +101,11 @@ class HistorySizes(NamedTuple):
             history, self.sums, self.answers, newest, len(history), length, size, blocks
         )
 
-    def counted(self, column: int, count: MessageCount) -> MessageCount:
-        """Return this way to count for an edited history: the same objects have their tokens."""
+    def reusing_counts(self, column: int, count: MessageCount) -> MessageCount:
+        """Return a way to count an edited history without counting the same objects again."""
         sums = pairwise(self.sums[column])
         pairs = zip(self.messages[: self.length], sums, strict=False)
-        # The messages are held, so that no id is used again.
+        # The dict holds the messages, so that no other object gets their ids.
         tokens = {id(message): (message, end - start) for message, (start, end) in pairs}
 
         def tokens_of(message: BaseMessage) -> int:
@@ -115,25 +114,25 @@ class HistorySizes(NamedTuple):
 
         return tokens_of
 
-    def upto(self, index: int, column: int = 0) -> int:
+    def tokens_up_to(self, index: int, column: int = 0) -> int:
         """Return the tokens of the first `index` messages."""
         return self.sums[column][index]
 
     def total(self, column: int = 0) -> int:
         return self.sums[column][self.length]
 
-    def since(self, index: int) -> Sequence[ReportedAnswer]:
-        """Return the answers from an index of the history on."""
+    def answers_since(self, index: int) -> Sequence[ReportedAnswer]:
+        """Return the answers from an index of the history onwards."""
         return self.answers[bisect_left(self.answers, index, key=attrgetter("place")) :]
 
     def reports(self, since: int, column: int) -> list[UsageReport]:
-        """Return the first and the last usable report from the index `since` on."""
+        """Return the first and the last usable report from the index `since` onwards."""
         large_enough = bisect_left(self.sums[column], LEAST_GROWTH)
-        answers = self.since(max(since, large_enough))
+        answers = self.answers_since(max(since, large_enough))
         first = next((answer for answer in answers if answer.input), None)
         last = next((answer for answer in reversed(answers) if answer.input), None)
         return [
-            UsageReport(self.upto(answer.place, column), answer.input or 0, answer.thinks)
+            UsageReport(self.tokens_up_to(answer.place, column), answer.input or 0, answer.thinks)
             for answer in (first, last)
             if answer is not None
         ]

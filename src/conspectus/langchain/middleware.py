@@ -1,4 +1,4 @@
-"""`SummarizationMiddleware`, which takes the place of LangChain's and loses nothing."""
+"""`SummarizationMiddleware`: replaces LangChain's middleware of this name, and loses nothing."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from conspectus.engine.closing import Closing
 from conspectus.engine.preparations import Preparations
 from conspectus.engine.settings import KEEP
 from conspectus.errors import Attributes, PolicyError
-from conspectus.langchain.agent_step import AgentStep, Handler
+from conspectus.langchain.agent_step import AgentStep
 from conspectus.langchain.foreign_changes import with_message_objects
-from conspectus.langchain.planner import Update, is_quiet, plan_step
 from conspectus.langchain.recall import (
+    add_recalled_for_turn,
+    recall_for_turn,
     recall_tool,
-    recalled_for_turn,
     tool_to_compact,
-    with_recalled_for_turn,
 )
+from conspectus.langchain.sending import Handler, send
 from conspectus.langchain.settings import (
     KEPT,
     Setup,
@@ -51,20 +51,21 @@ from conspectus.langchain.state import (
     RequestedCompaction,
     name_messages,
 )
+from conspectus.langchain.step_update import Update, is_quiet, plan_step
 from conspectus.model.prompts import DEFAULT_SUMMARY_PROMPT
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter
 
 NAMES = tuple(field.name for field in fields(SummarizationSettings) if field.name != "name")
-"""Settings that are attributes; `name` is one of LangChain's own."""
+"""Settings that are attributes. The attribute `name` is LangChain's."""
 
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
-"""Settings that agents and their states depend on."""
+"""Settings that cannot change later, because agents and their states depend on them."""
 
 CALLER = 4  # frames from a warning of `_build` to the line that makes the middleware
 
 GUARDED = ContextVar("conspectus-guarded", default=False)
-"""Whether a guard has measured the request already, further out."""
+"""Whether a guard further out has measured the request already."""
 
 GUARD_IS_FIRST = (
     "ContextGuard stands before SummarizationMiddleware and measures requests that are changed "
@@ -73,7 +74,7 @@ GUARD_IS_FIRST = (
 
 
 class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, ResponseT]):
-    """A middleware around each call of the model, the same with and without an event loop."""
+    """A middleware around each call of the model, with and without an event loop."""
 
     state_schema = CompactionState
     transformers = (InternalCallTransformer,)
@@ -88,7 +89,7 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
         return self._name
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
-        """Call the model with what this middleware makes of its request."""
+        """Call the model with the request as this middleware changes it."""
         return run(self._call_model(request, lambda sent: call_either_way(lambda: handler(sent))))
 
     async def awrap_model_call(
@@ -152,7 +153,7 @@ class SummarizationMiddleware(
         self._build(settings, deprecated_kwargs)
 
     def _build(self, settings: SummarizationSettings, old: Mapping[str, Any]) -> None:
-        """Check the settings, make what they stand for, and warn of those without effect.
+        """Check the settings, build what they describe, and warn of settings without effect.
 
         `old` are arguments under LangChain's old names.
         """
@@ -175,7 +176,7 @@ class SummarizationMiddleware(
             warnings.warn(caveat, UserWarning, stacklevel=CALLER)
 
     def _make_unshared(self, settings: SummarizationSettings) -> None:
-        """Make what no copy has: the archive of an address, and the tools."""
+        """Make what copies do not share: the archive of an address, and the tools."""
         self._address = settings.archive
         self._made = Setup(settings, self._location)
         self._has_changed = False
@@ -205,7 +206,7 @@ class SummarizationMiddleware(
 
     @property
     def _setup(self) -> Setup:
-        """What the settings make as they are now."""
+        """The setup for the settings as they are now."""
         if not self._has_changed:
             return self._made
         built = self._made.settings
@@ -225,11 +226,11 @@ class SummarizationMiddleware(
         return setup
 
     def _settings(self) -> SummarizationSettings:
-        """Return the settings as the attributes say them."""
+        """Return the settings, read from the attributes."""
         return SummarizationSettings(**{name: vars(self)[name] for name in NAMES})
 
     @property
-    def _background(self) -> Preparations | None:  # type: ignore[override]
+    def _preparations(self) -> Preparations | None:  # type: ignore[override]
         return self._made.engine.preparations
 
     def __getstate__(self) -> dict[str, Any]:
@@ -244,7 +245,7 @@ class SummarizationMiddleware(
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copy = type(self).__new__(type(self))
         memo[id(self)] = copy
-        # The archive stays with the one that opened it.
+        # The copy shares the archive; the middleware that opened it closes it.
         shared = [part for part in (self.archive, self.telemetry) if part is not None]
         memo.update((id(part), part) for part in shared)
         copy.__setstate__(deepcopy({**self.__getstate__(), "archive": self.archive}, memo))
@@ -252,12 +253,12 @@ class SummarizationMiddleware(
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Compact the history if the trigger is reached or the window is full."""
-        step = AgentStep(self._setup, state, runtime)
+        step = AgentStep.of(self._setup, state, runtime)
         return None if self._is_quiet(step) else run(self._take_step(step))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        step = AgentStep(self._setup, state, runtime)
+        step = AgentStep.of(self._setup, state, runtime)
         return None if self._is_quiet(step) else await arun(self._take_step(step))
 
     def _take_step(
@@ -268,13 +269,14 @@ class SummarizationMiddleware(
     async def _plan_with_additions(
         self, step: AgentStep, requested: RequestedCompaction | None
     ) -> Update | None:
-        """Plan a step; add what was recalled for the turn, and copies for readers of files."""
-        update = await plan_step(step, requested)
+        """Plan a step; add originals recalled for the turn, and copies for readers of files."""
+        step, update = await plan_step(step, requested)
         additions = await self._write_copies(step)
         if self.recall == "auto" and requested is None:
             if update and "messages" in update:
-                step.messages = update["messages"][1:]  # behind the removal of all
-            additions |= await recalled_for_turn(step)
+                _removal, *messages = update["messages"]
+                step = replace(step, messages=messages)
+            additions |= await recall_for_turn(step)
         return {**(update or {}), **additions} if additions else update
 
     def compact(
@@ -299,14 +301,14 @@ class SummarizationMiddleware(
             SummaryError: every summariser failed, and `on_failure` is `"raise"`.
         """
         requested = RequestedCompaction(focus=check_text(focus, "focus"))
-        return run(self._take_step(AgentStep(self._setup, state, runtime), requested))
+        return run(self._take_step(AgentStep.of(self._setup, state, runtime), requested))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
         requested = RequestedCompaction(focus=check_text(focus, "focus"))
-        return await arun(self._take_step(AgentStep(self._setup, state, runtime), requested))
+        return await arun(self._take_step(AgentStep.of(self._setup, state, runtime), requested))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
@@ -326,35 +328,36 @@ class SummarizationMiddleware(
         if GUARDED.get():
             setup.say_once(GUARD_IS_FIRST)
         setup.engine.tools.learn(request.tools)
-        step = AgentStep(setup, request.state, request.runtime)
-        if step.held.head is not None:
+        step = AgentStep.of(setup, request.state, request.runtime)
+        if step.held.head_id:
             request = with_message_objects(request)
         if not self._shows_all(step, request):
-            request = await self._request_in_view(step, request)
-        return await step.send(request, request.messages, handler)
+            step, request = await self._request_in_view(step, request)
+        return await send(step, request, request.messages, handler)
 
     def _shows_all(self, step: AgentStep, request: ModelRequest[Any]) -> bool:
-        """Return whether a request shows what it should already."""
+        """Return whether a request can be sent as it is: no record changes what it shows."""
         return step.shows_all()
 
     async def _request_in_view(
         self, step: AgentStep, request: ModelRequest[Any]
-    ) -> ModelRequest[Any]:
-        if step.held.head is not None:  # a run may begin here, in another process
+    ) -> tuple[AgentStep, ModelRequest[Any]]:
+        """Return a request that shows the view, and the step with the record it is made by."""
+        if step.held.head_id:  # a run may begin here, in another process
             name_messages(step.messages)
-        # With the model's turn: `before_model` has not seen what went before.
-        await step.bring_archive_along(turn=False)
+        # The state may have changed after `before_model`.
+        step = await step.bring_archive_along(turn=False)
         messages: Sequence[BaseMessage] = request.messages
-        if step.preserve and step.held.head is not None:
-            messages = await step.view_with_changes(messages)
+        if step.preserve and step.held.head_id:
+            step, messages = await step.view_with_changes(messages)
         if self.recall == "auto":
-            messages = await with_recalled_for_turn(step, messages)
+            messages = await add_recalled_for_turn(step, messages)
         if messages is not request.messages:
             request = request.override(messages=cast("list[AnyMessage]", messages))
-        return request
+        return step, request
 
     def _location(self, scope: Scope) -> str:
-        """Return the location of originals in a clip, where no archive has them."""
+        """Return what a clip says of the place of its original, if no archive has it."""
         return KEPT
 
     def _is_quiet(self, step: AgentStep) -> bool:
@@ -362,5 +365,5 @@ class SummarizationMiddleware(
         return is_quiet(step)
 
     async def _write_copies(self, step: AgentStep) -> dict[str, Any]:
-        """Write what the record in force asks for; return an update of the state."""
+        """Write copies of originals that a subclass offers; return an update of the state."""
         return {}

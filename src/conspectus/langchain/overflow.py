@@ -13,7 +13,7 @@ from conspectus.model.answer_text import fills_window
 from conspectus.observe.observation import safe_text
 
 _COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
-_STATUS = re.compile(r"(?<![\d,_])413 ")  # of a request that is too large, and no limit
+_STATUS = re.compile(r"(?<![\d,_])413 ")  # the status of a request that is too large; not a limit
 _LIMIT = re.compile(
     r"(?:maximum|max|limit|window|at most|up to|supports?|context (?:length|size)|n_ctx|less than)"
     r"\D{0,60}?(\d[\d,_]{2,}+)"
@@ -29,12 +29,13 @@ _SENT = re.compile(
 )
 
 RESCUE = 0.8
-"""Share of a refused size that messages may take in the next try: the provider counts more than the
-estimate."""
+"""Share of a refused size that messages may take in the next try. The provider counts more tokens
+than the estimate."""
 
 STEPS = (RESCUE, 0.5, 0.4, 0.3, 0.0)
-"""Shares of the refused size for each further try. A bare "too long" leaves a guess, and a batch of
-results may be ten times too large. The last is the smallest possible."""
+"""Shares of the refused size for each further try. If an error only says "too long", the limit must
+be guessed, and a batch of results may be ten times too large. The last try is as small as
+possible."""
 
 TRIES = len(STEPS)
 """Most further tries."""
@@ -44,7 +45,7 @@ LEARNED = 0.9
 
 
 class StillTooLong(StuckError, ContextOverflowError):
-    """A request that nothing makes fit; caught as LangChain's error and as ours."""
+    """A request that nothing makes fit. It is LangChain's error and ours."""
 
 
 def check_not_empty(response: Any) -> None:
@@ -62,7 +63,7 @@ class NamedSizes(NamedTuple):
 
 
 def read_overflow(error: BaseException) -> NamedSizes:
-    """Read the limit and the size in the error of a provider, where they make sense together.
+    """Read the limit and the size in the error of a provider, if they agree.
 
     Example:
         >>> read_overflow(ValueError("prompt is too long: 205371 tokens > 200000 maximum"))
@@ -97,23 +98,23 @@ class RefusedRequests:
     named: bool = False  # the provider has named its limit
 
     def after_refusal(self, size: int, overhead: int, error: BaseException) -> RefusedRequests:
-        """Add a refusal: the tokens of messages and of all else, and what the provider said."""
+        """Add a refusal: tokens of the messages, tokens of all else, the provider's error."""
         named = read_overflow(error)
         tries = self.tries + 1
         if tries > TRIES:
             return replace(self, tries=tries)
         budget = int(size * STEPS[self.tries])
         if named.limit is not None:
-            # The provider's tokens are not the estimate's: its limit in ours.
+            # The provider counts other tokens than we estimate: convert its limit to ours.
             in_ours = named.limit * (size + overhead) // max(named.size or named.limit, 1)
             limit = in_ours - overhead
-            # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
+            # If tools alone seem to exceed the limit, their estimate is wrong.
             below_limit = int(min(limit, size) * RESCUE) if limit > 0 else size // 2
             budget = below_limit if tries == 1 else min(budget, below_limit)
         return RefusedRequests(tries, max(1, budget), self.learned, named.limit is not None)
 
     def with_learned_limit(self, budget: int, refused: int) -> RefusedRequests:
-        """Learn the most for later requests.
+        """Learn the limit for later requests.
 
         Args:
             budget: tokens of the messages that are sent now.
@@ -123,6 +124,7 @@ class RefusedRequests:
             return replace(self, learned=int(budget / RESCUE * LEARNED))
         is_smallest = self.tries == TRIES or budget > self.budget
         if is_smallest:
-            # As small as it goes leaves no room for another message: there may well be some.
+            # The smallest request leaves no room for another message, and the real limit may be
+            # larger.
             budget = max(budget, int(refused * RESCUE))
         return replace(self, learned=budget)

@@ -1,7 +1,7 @@
-"""A channel of a graph's state that checkpoints keep and nodes read, and no client is sent.
+"""A channel of a graph's state that checkpoints keep and nodes read, but that no client gets.
 
 LangGraph's `values` stream sends every channel of the state at each step, whatever the output
-schema says, and a record without an archive takes some 14 kB.
+schema says. A record that is not in an archive takes some 14 kB.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ LOOP = "langgraph.pregel._loop"  # the module that sends what a step has made to
 
 
 class PrivateValue(LastValue[Any]):
-    """The newest value. To the reader of a stream the channel is empty.
+    """The newest value. For the reader of a stream the channel is empty.
 
-    Of several values in one step, as of calls of the model or of tools side by side, the last one
-    counts.
+    If a step writes several values, as parallel calls of tools do, the last one counts.
     """
 
     __slots__ = ()
@@ -43,9 +42,9 @@ class PrivateValue(LastValue[Any]):
 def _is_read_for_stream() -> bool:
     """Tell whether the channel is read to send the state to a client.
 
-    LangGraph reads for nodes, for conditions, for `get_state` and for streams by the same methods,
-    so that only the caller tells them apart. Where a later version reads in another way, the
-    channel is sent as any other.
+    LangGraph reads for nodes, for conditions, for `get_state` and for streams with the same
+    methods. Only the calling function tells these apart. If a later version reads in another way,
+    clients get the channel like any other.
     """
     frame = sys._getframe(2)
     while frame.f_globals.get("__name__") == READERS and frame.f_back is not None:

@@ -1,8 +1,8 @@
-"""Show an agent archived originals again: unasked at each turn, and by a tool.
+"""Show an agent archived originals again: at each turn without being asked, and by a tool.
 
-What a turn is shown is chosen before its first call of the model and kept in the state, so that
-each call of the turn is sent the same bytes, in whatever process. Failures of a tool are answers
-that the model can act on; they fail no step.
+The originals of a turn are chosen before its first call of the model, and stored in the state. So
+each call of the turn is sent the same bytes, in any process. A failure of a tool is an answer that
+the model can act on; it does not fail the step.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from langgraph.types import Command
 from conspectus.bridge import arun, run
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.agent_step import AgentStep
-from conspectus.langchain.planner import Update
 from conspectus.langchain.settings import Setup
 from conspectus.langchain.state import Recalled, RequestedCompaction, name_messages
+from conspectus.langchain.step_update import Update
 from conspectus.messages.framing import recalled_text
 from conspectus.messages.recalled import recalled_message, with_recalled
 from conspectus.observe import heard_by, log
@@ -54,18 +54,18 @@ At = Annotated[int, ABOUT["at"]]
 Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
-async def recalled_for_turn(step: AgentStep) -> Update:
-    """Return the update of a turn that begins: the originals that it is shown again."""
+async def recall_for_turn(step: AgentStep) -> Update:
+    """Choose the originals that a turn is shown again; return them as an update of the state."""
     recalled = Recalled.read(step.state)
     question = step.newest_user_message
     setup = step.setup
-    if step.held.head is None or question is None:  # nothing has left the view
+    if not step.held.head_id or question is None:  # nothing has left the view
         return {}
     turn = question.key
     result: RecallResult | None = None
     try:
         chosen = recalled if recalled is not None and recalled.turn == turn else None
-        if chosen is not None and await _within_reach(chosen, step):
+        if chosen is not None and await _is_within_reach(chosen, step):
             return {}
         if step.archive is not None:
             chain = (await step.view()).chain
@@ -81,7 +81,7 @@ async def recalled_for_turn(step: AgentStep) -> Update:
                 ),
             )
     except ArchiveError as error:  # it is tried again at the next step
-        reason = await step.redacted(error)
+        reason = await step.redact_error(error)
         log("recall_failed", "nothing could be recalled for this turn: %s", reason)
         return {}
     if result is None:
@@ -90,7 +90,7 @@ async def recalled_for_turn(step: AgentStep) -> Update:
     return Recalled(turn=turn, text=recalled_text(result.text), keys=keys).as_update()
 
 
-async def with_recalled_for_turn(
+async def add_recalled_for_turn(
     step: AgentStep, messages: Sequence[BaseMessage]
 ) -> Sequence[BaseMessage]:
     """Put the originals recalled for the turn into the messages of a request."""
@@ -98,18 +98,18 @@ async def with_recalled_for_turn(
     if recalled is None or not recalled.text or recalled.turn != step.turn:
         return messages
     try:
-        is_within = await _within_reach(recalled, step)
+        is_within = await _is_within_reach(recalled, step)
     except ArchiveError as error:
         text = "what was recalled cannot be checked, and is not shown: %s"
-        log("recall_unchecked", text, await step.redacted(error))
+        log("recall_unchecked", text, await step.redact_error(error))
         is_within = False
     if not is_within:
         return messages
     return with_recalled(messages, recalled_message(recalled.text, recalled.turn))
 
 
-async def _within_reach(recalled: Recalled, step: AgentStep) -> bool:
-    """Return whether all that was chosen is still of this branch; an edit may have left it."""
+async def _is_within_reach(recalled: Recalled, step: AgentStep) -> bool:
+    """Return whether all chosen originals are still of this branch; an edit may have left it."""
     return not recalled.keys or (await step.view()).keys.issuperset(recalled.keys)
 
 
@@ -118,9 +118,9 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
 
     async def answer(runtime: Runtime, arguments: Mapping[str, Any]) -> str:
         current = setup()
-        step = AgentStep(current, runtime.state, runtime)
+        step = AgentStep.of(current, runtime.state, runtime)
         name_messages(step.messages)
-        if step.held.head is None:
+        if not step.held.head_id:
             return "Nothing has left your view so far: the whole conversation is before you."
         if step.archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")

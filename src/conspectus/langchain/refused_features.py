@@ -1,8 +1,8 @@
-"""What the model of a request has refused, and what its requests leave out for that.
+"""Features that models have refused, and requests without them.
 
-A model may refuse user messages in a row, or a system message: it gets none of them from then on.
-It may also refuse thoughts after another beginning: the refused request is sent again without them.
-Only the request changes: the state keeps the messages as they are.
+A model may refuse user messages in a row, or a system message; it never gets them again. It may
+also refuse thoughts if messages before them have changed; the refused request is sent again without
+them. Only requests change: the state keeps the messages as they are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from conspectus.messages.thoughts import without_stale_thoughts
 LASTING: frozenset[RefusedFeature] = frozenset(("roles", "system"))
 """Features that a model refuses in each request."""
 
-MODELS = 64  # models of which something is remembered
+MODELS = 64  # most models that are remembered
 
 SENT_AGAIN: dict[RefusedFeature, str] = {
     "thoughts": "the provider refused thoughts of the model: sent without them",
@@ -46,35 +46,39 @@ class RefusedFeatures:
         self._learned = BoundedCache[str, frozenset[RefusedFeature]](MODELS)
         self._has_learned = False
 
-    def learned(self, model: object) -> frozenset[RefusedFeature]:
+    def features_of(self, model: object) -> frozenset[RefusedFeature]:
         """Return the features that a model refuses in each request."""
         return self._learned.get(model_name(model)) or frozenset()
 
     def remember(self, model: object, refused: Iterable[str]) -> None:
-        """Remember features without which a model has answered, after it had refused them."""
+        """Remember features that a model refuses: it has answered without them."""
         lasting = frozenset(feature for feature in LASTING if feature in refused)
-        learned = self.learned(model)
+        learned = self.features_of(model)
         if not lasting <= learned:
             self._learned.put(model_name(model), learned | lasting)
             self._has_learned = True
 
-    def left_out(self, request: ModelRequest[Any], *, compacted: HeadState) -> ModelRequest[Any]:
+    def without_refused(
+        self, request: ModelRequest[Any], *, compacted: HeadState
+    ) -> ModelRequest[Any]:
         """Return a request without what its model is known to refuse."""
         if not (compacted.head_id or self._setting == "on" or self._has_learned):
             return request
-        learned = self.learned(request.model)
+        learned = self.features_of(request.model)
         if "roles" in learned or self._joins(request.model, compacted):
             request = without_feature(request, "roles")
         return without_feature(request, "system") if "system" in learned else request
 
     def _joins(self, model: object, compacted: HeadState) -> bool:
-        """Tell whether messages of the user in a row are joined for a model."""
+        """Tell whether user messages in a row are joined for a model."""
         if not compacted.head_id and self._setting != "on":
-            return False  # it is sent as it came
+            return False  # the request is not changed
         by_name = joins_by_setting(self._setting, named(model))
-        return compacted.alternates if by_name is None else by_name
+        return compacted.may_need_joining if by_name is None else by_name
 
-    def refused_in(self, request: ModelRequest[Any], error: Exception) -> RefusedFeature | None:
+    def find_refused_feature(
+        self, request: ModelRequest[Any], error: Exception
+    ) -> RefusedFeature | None:
         """Return the feature of a request that an error refuses; None for any other error."""
         feature: RefusedFeature | None = "thoughts" if refuses_thoughts(error) else None
         if feature is None and self._setting != "off":
@@ -85,7 +89,7 @@ class RefusedFeatures:
 
 
 def without_feature(request: ModelRequest[Any], feature: RefusedFeature) -> ModelRequest[Any]:
-    """Return a request without a feature; itself if it has none of it."""
+    """Return a request without a feature; the same request if it does not have the feature."""
     messages: list[Any] = list(request.messages)
     if feature == "thoughts":
         changed = without_stale_thoughts(messages, 0, all_of_them=True)
@@ -103,5 +107,5 @@ def without_feature(request: ModelRequest[Any], feature: RefusedFeature) -> Mode
 
 
 def model_name(model: object) -> str:
-    """Return a name that tells a model from others, or an empty text."""
+    """Return a name that differs from those of other models; empty if there is no model."""
     return "" if model is None else f"{type(model).__name__}:{named(model)}"

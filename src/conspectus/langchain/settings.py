@@ -1,4 +1,4 @@
-"""The settings of the middleware, and what is made of them once for all threads of a graph."""
+"""The settings of the middleware, and the setup that all threads of a graph share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from conspectus.bridge import is_async
 from conspectus.core.items import Window
 from conspectus.core.policy import ContextSize
 from conspectus.engine.building import window_of
-from conspectus.engine.engine import Engine, Surface
+from conspectus.engine.engine import CallerFormat, Engine
 from conspectus.engine.hooks import Preview, PreviewRequest
 from conspectus.engine.settings import (
     KEEP,
@@ -57,7 +57,7 @@ DEPRECATED = {
 """LangChain's old names of parameters, with the new ones and the kind of size that they meant."""
 
 KEPT = "kept in the history"
-"""Location of originals in a clip, where the state keeps every message."""
+"""What a clip says of the place of its original, if the state keeps every message."""
 
 COUNTS_MESSAGES = (
     "token_counter=len counts messages, not tokens: trigger and keep in `messages` say so, and "
@@ -167,9 +167,9 @@ class SummarizationSettings(MiddlewareSettings, WindowSettings, Settings):
 
 
 class Setup:
-    """What one set of settings makes, for all threads of a graph.
+    """What is built from one set of settings, for all threads of a graph.
 
-    `location` says in a clip where its original is, if no archive has it.
+    `location` returns what a clip says of the place of its original, if no archive has it.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -190,7 +190,7 @@ class Setup:
         meter = TokenMeter(counter, model=settings.model)
         self.counting = Counting(None if approximate else meter, settings.model)
         self.engine = self._engine(settings, meter)
-        # What was an address is open from here on.
+        # From here on, an archive that was an address is open.
         self.settings = replace(settings, archive=self.engine.archive)
 
         self.refused = RefusedFeatures(settings.alternate_roles)
@@ -202,9 +202,9 @@ class Setup:
         self._archives = BoundedCache[int, tuple[BaseStore, Archive]](STORES)
 
     def _engine(self, settings: SummarizationSettings, meter: TokenMeter) -> Engine:
-        # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
-        # nothing more is cut than asked, as long as that fits the window with room to grow.
-        if settings.trigger == []:  # which LangChain takes for no trigger
+        # LangChain's users have chosen the trigger and `keep`. As long as the result fits the
+        # window with room to grow, nothing is clipped, and no more is evicted than they ask for.
+        if settings.trigger == []:  # which means no trigger in LangChain
             settings = replace(settings, trigger=None)
         policy = replace(settings.policy(), keep_is_set=True)
         if policy.needs_window and self.window is None:
@@ -220,22 +220,22 @@ class Setup:
             preview = _interrupt
         elif callable(settings.preview):
             preview = settings.preview
-        surface = Surface(
+        caller_format = CallerFormat(
             keep_count=self.counting.message if counts_alone else None, summary_name=SUMMARY_NAME
         )
-        # Messages of the user are joined in requests only: the state keeps each as it is.
-        return replace(engine, preview=preview, surface=surface, joins_by_setting=False)
+        # User messages are joined in requests only: the state keeps each as it is.
+        return replace(engine, preview=preview, caller_format=caller_format, joins_by_setting=False)
 
     def with_engine(self, engine: Engine) -> Setup:
-        """Return the same with another engine; what was learned and cached is shared."""
+        """Return a copy with another engine. It shares what was learned and cached."""
         setup = copy(self)
         setup.engine = engine
         return setup
 
     def caveats(self, of_subclass: Iterable[str]) -> list[str]:
-        """Return warnings about what is legal, and does not have its effect.
+        """Return warnings about settings that are legal, but have no or another effect.
 
-        `of_subclass` are attributes that a subclass of the middleware has beside ours.
+        `of_subclass` are attributes that a subclass of the middleware adds.
         """
         counter: Any = self.settings.token_counter
         texts = [*self.engine.policy.caveats(self.settings.window)]
@@ -280,7 +280,7 @@ def read_deprecated(
     `stacklevel` leads from here to the line to warn.
 
     Raises:
-        TypeError: there is another one; `known` are the names that there are.
+        TypeError: an argument is unknown; `known` are the names that exist.
     """
     if unknown := arguments.keys() - DEPRECATED.keys():
         raise unknown_argument("SummarizationMiddleware", min(unknown), known)
@@ -295,8 +295,9 @@ def read_deprecated(
     return renamed
 
 
-# A person reads the summary first: the graph is interrupted after the draft is stored. On resume
-# the node runs again, makes the same plan, finds the draft, gets the answer, and commits.
+# The graph is interrupted after the draft is stored, so that a person can read it. When the graph
+# is resumed, the node runs again: it makes the same plan, finds the draft, gets the answer, and
+# commits.
 
 
 def _interrupt(request: PreviewRequest) -> str | None:
@@ -307,7 +308,8 @@ def _interrupt(request: PreviewRequest) -> str | None:
         fields: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
         kind = str(fields.get("type"))
         if kind == "approve" and not request.found:
-            # An interrupt answers at once only where it was asked before: about another text.
+            # An interrupt returns at once only if a person has answered before. That answer was
+            # about another text.
             log(
                 "approval_lost",
                 "the summary that was approved is gone with the process that made it, so the "

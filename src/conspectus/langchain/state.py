@@ -1,8 +1,8 @@
 """The private channels of a graph's state, and the names of its histories and messages.
 
-All is plain JSON, so that it survives every serializer, and is no part of a graph's input or
-output. What is there in another form is not trusted. The tenant is never read from the state, which
-users can write.
+All channels hold plain JSON, so every serializer restores them. They are no part of a graph's input
+or output. Data of another form is not trusted. The tenant is never read from the state, because
+users can write the state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph.message import Messages, add_messages
-from pydantic import AfterValidator, Field, PositiveInt, ValidationError
+from pydantic import Field, PositiveInt, ValidationError
 from pydantic.dataclasses import dataclass
 
 from conspectus.core.items import Size, Window
@@ -54,14 +54,14 @@ class CompactionState(AgentState[Any]):
     _conspectus_requested_compaction: NotRequired[Private]
 
 
-def added(state: Messages | None, writes: Sequence[Messages]) -> Messages:
-    """Add messages write by write; those without ids get the same ones each time."""
+def add_writes(state: Messages | None, writes: Sequence[Messages]) -> Messages:
+    """Add messages write by write. Messages without ids get the same ids each time."""
     messages: Messages = state or []
     for write in writes:
         listed = cast("list[Any]", write if isinstance(write, list) else [write])
-        written = convert_to_messages(listed)
-        name_messages(written, cast("list[BaseMessage]", messages))
-        messages = add_messages(messages, cast("Messages", written))
+        new_messages = convert_to_messages(listed)
+        name_messages(new_messages, cast("list[BaseMessage]", messages))
+        messages = add_messages(messages, cast("Messages", new_messages))
     return messages
 
 
@@ -69,8 +69,9 @@ class PreservedState(AgentState[Any]):
     """State for `create_agent(state_schema=...)` with `history="preserve"`.
 
     A plain channel is written whole at each step, so checkpoints grow with the square of the
-    history. This is LangGraph's delta channel, as in Deep Agents: each step writes the new
-    messages, and every 50th the whole. Reading and writing stay the same.
+    history. In this state `messages` is LangGraph's delta channel, as in Deep Agents: each step
+    writes only new messages, and every 50th step writes all of them. Agents read and write it like
+    a plain channel.
 
     Example:
         >>> from langchain.agents import create_agent
@@ -82,7 +83,7 @@ class PreservedState(AgentState[Any]):
     """
 
     messages: Required[
-        Annotated[list[AnyMessage], DeltaChannel(added, snapshot_frequency=SNAPSHOT)]
+        Annotated[list[AnyMessage], DeltaChannel(add_writes, snapshot_frequency=SNAPSHOT)]
     ]
 
 
@@ -91,14 +92,14 @@ class Stored:
     """What one private channel holds."""
 
     CHANNEL: ClassVar[str]
-    # The data that was read last, and what came of it: a step reads the same several times.
+    # The data that was read last, and the result. A step reads the same data several times.
     _last_read: ClassVar[tuple[object, Any]] = (None, None)
 
     v: Literal[1] = 1  # the version of the form
 
     @classmethod
     def read(cls, state: Mapping[str, Any]) -> Self | None:
-        """Read it; None if there is nothing that can be trusted."""
+        """Read the channel; None if it is empty, or if its data cannot be trusted."""
         data = state.get(cls.CHANNEL)
         if not data:
             return None
@@ -113,16 +114,11 @@ class Stored:
 
     def as_update(self) -> dict[str, Any]:
         """Return an update of a state that stores this, as plain data."""
-        # Records are plain already, and never changed: a copy of them costs more than the rest.
+        # Records are plain already and never change. To copy them would cost more than all the
+        # rest.
         parts = vars(self).items()
         plain = {name: asdict(part) if isinstance(part, Size) else part for name, part in parts}
         return {self.CHANNEL: plain}
-
-
-def _with_ids(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if not records or not all(isinstance(record.get("id"), str) for record in records):
-        raise ValueError("a record has no id")
-    return records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,30 +129,28 @@ class HeadState(Stored):
 
     thread: Name
     session: Name
-    # The id of the record if an archive holds it; else the records as plain data, the one in force
-    # last.
-    head: Annotated[list[dict[str, Any]], AfterValidator(_with_ids)] | Name | None = None
+    head_id: str = ""  # of the record in force; empty if there is none
+    # The records as plain data, the one in force last. Empty if an archive holds them.
+    records: list[dict[str, Any]] = field(default_factory=list)
     size_after: Size | None = None  # of the view when it came into force, as the trigger counts
     pending: bool = False  # messages that it covers are still in the state
     # the latest summary as plain data, if it failed and no archive can note that
     failed: dict[str, Any] | None = None
-    # no model has answered two messages of the user in a row in this history
-    alternates: bool = False
+    # no model has answered two messages of the user in a row in this history, so it may refuse them
+    may_need_joining: bool = False
     corrections: dict[str, float] = field(default_factory=dict)  # as for `Record`
 
-    @property
-    def records(self) -> Chain:
-        """The records, the one in force last; none if an archive holds them, or if unreadable."""
-        try:
-            head = self.head if isinstance(self.head, list) else []
-            return tuple(map(Record.from_json, head))
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return ()
+    def __post_init__(self) -> None:
+        if self.records and self.records[-1].get("id") != self.head_id:
+            raise ValueError("the last record is not the one in force")
 
     @property
-    def head_id(self) -> str:
-        """The id of the record in force; empty if there is none."""
-        return str(self.head[-1]["id"]) if isinstance(self.head, list) else self.head or ""
+    def chain(self) -> Chain:
+        """The records that the state holds; empty if there are none, or if they are unreadable."""
+        try:
+            return tuple(map(Record.from_json, self.records))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return ()
 
     @property
     def messages_after(self) -> int:
@@ -166,29 +160,37 @@ class HeadState(Stored):
     def with_chain(
         self, chain: Chain, size_after: Size | None, *, pending: bool = False, whole: bool = True
     ) -> Self:
-        """Put records in force; those before the newest notes only if the history is `whole`."""
+        """Return the state with a chain in force; `whole` keeps records before the newest notes."""
         newest = chain[-1] if chain else None
-        state = replace(
+        return replace(
             self,
+            head_id="" if newest is None else newest.id,
+            records=_records_to_store(chain, whole=whole),
             size_after=size_after,
             pending=pending,
             failed=None,
-            alternates=newest is not None and newest.alternates,
+            may_need_joining=newest is not None and newest.may_need_joining,
             corrections={} if newest is None else dict(newest.corrections),
         )
-        if newest is not None and newest.archived:
-            return replace(state, head=newest.id)
-        # The newest notes hold all, as no archive has the earlier ones.
-        with_notes = (index for index, record in enumerate(chain) if record.notes)
-        start = max(with_notes, default=max(0, len(chain) - 1))
-        earlier = [replace(record, notes={}) for record in chain[:start]] if whole else []
-        head = [record.to_json() for record in (*earlier, *chain[start:])]
-        return replace(state, head=head or None)
+
+
+def _records_to_store(chain: Chain, *, whole: bool) -> list[dict[str, Any]]:
+    """Return the records of a chain that a state has to hold, as plain data.
+
+    If an archive holds them, there are none. Else the newest notes hold everything, so notes of
+    earlier records are left out.
+    """
+    if not chain or chain[-1].archived:
+        return []
+    with_notes = (index for index, record in enumerate(chain) if record.notes)
+    start = max(with_notes, default=len(chain) - 1)
+    earlier = [replace(record, notes={}) for record in chain[:start]] if whole else []
+    return [record.to_json() for record in (*earlier, *chain[start:])]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestSizes(Stored):
-    """The sizes of the latest request but its messages, as the guard measured them; else none."""
+    """The sizes of the latest request without its messages, if a guard has measured them."""
 
     CHANNEL = "_conspectus_request"
 
@@ -207,13 +209,15 @@ class RequestSizes(Stored):
         return cls.read(state) or NOT_MEASURED
 
     def window_for_messages(self, least: int = 0, limit: int | None = None) -> Window | None:
-        """Return the window with the smallest budget for messages; None if none is known.
+        """Return the window with the smallest budget for messages; None if no window is known.
 
-        Of the window of the request, and of one with this `limit`, at least `least` tokens are
-        reserved. A size that was learned limits the request alone, without the answer.
+        At least `least` tokens are reserved in the window of the request, and in a window of
+        `limit` tokens. A learned size limits the request alone, without the answer.
         """
         reserved = max(least, self.overhead + self.reserved)
-        windows = [Window(known, reserved) for known in (self.window, limit) if known is not None]
+        windows = [
+            Window(tokens, reserved) for tokens in (self.window, limit) if tokens is not None
+        ]
         if self.model in self.learned:
             windows.append(Window(self.learned[self.model], self.overhead))
         return min(windows, key=lambda window: window.budget, default=None)
@@ -224,13 +228,13 @@ NOT_MEASURED = RequestSizes()
 
 @dataclass(frozen=True, kw_only=True)
 class Recalled(Stored):
-    """The originals that one turn is shown again, with the same bytes until the next turn."""
+    """The originals that one turn is shown again; the same bytes until the next turn."""
 
     CHANNEL = "_conspectus_recalled"
 
     turn: str
     text: str = ""
-    keys: list[str] = field(default_factory=list)  # of the originals, which must stay within reach
+    keys: list[str] = field(default_factory=list)  # of the originals; all must be on this branch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,12 +259,12 @@ class Run(NamedTuple):
 
     thread: str  # empty if there is none
     caller: str  # namespace of the graph that the node is in; empty if no other has called it
-    saved: bool  # a checkpointer keeps the state from run to run
-    has_checkpointer: bool = False  # of this graph, or of one around it
+    saved: bool  # a checkpointer stores the state between runs
+    has_checkpointer: bool = False  # of this graph, or of a graph around it
 
     @classmethod
     def of(cls, runtime: object) -> Run:
-        """Read the run from the runtime of a node; without one from the configuration."""
+        """Read the run from the runtime of a node, or else from the configuration."""
         info = getattr(runtime, "execution_info", None)
         config = var_child_runnable_config.get() or {}  # empty outside a graph
         configurable = config.get("configurable") or {}
@@ -269,7 +273,8 @@ class Run(NamedTuple):
             thread = configurable.get("thread_id")
         namespace = getattr(info, "checkpoint_ns", None) or configurable.get("checkpoint_ns") or ""
         caller = namespace.rpartition("|")[0]
-        # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
+        # LangGraph has no public way to ask. It passes the checkpointer to subgraphs under this
+        # key.
         has_checkpointer = bool(configurable.get("__pregel_checkpointer"))
         return cls(
             thread="" if thread is None else str(thread),
@@ -279,18 +284,18 @@ class Run(NamedTuple):
         )
 
     def session(self, messages: Sequence[BaseMessage]) -> str:
-        """Return the session of a history, the same in a retried step and in the next run."""
+        """Return the session of a history. It is the same in a retried step and in the next run."""
         caller = self.caller
         if not caller:
             return MAIN
-        # Every subagent with the same job has the same derived id: only their calls differ.
+        # Subagents with the same task have the same derived id; only their calls differ.
         if messages and not (messages[0].id or DERIVED).startswith(DERIVED):
             caller = "|".join(node.partition(":")[0] for node in caller.split("|"))
         return f"sub-{_digest_of_first(messages, caller)}"
 
 
 def agent_name_of(runtime: object) -> str | None:
-    """Return the name of the agent that runs: as its host gives it, else as it was built."""
+    """Return the running agent's name: its host's name for it, else the one it was built with."""
     config = var_child_runnable_config.get() or {}
     context = getattr(runtime, "context", None)
     if not isinstance(context, Mapping):
@@ -305,30 +310,33 @@ def agent_name_of(runtime: object) -> str | None:
 def name_and_read_head(
     state: Mapping[str, Any], run: Run, messages: Sequence[BaseMessage]
 ) -> HeadState:
-    """Read the record in force, under the names of this run; the first message gets an id."""
+    """Read the record in force from a state; without one, name the history after this run.
+
+    The first message gets an id if it has none.
+    """
     if messages and not run.thread and (messages[0].id or DERIVED).startswith(DERIVED):
-        # Two conversations that begin with the same words are not the same one.
+        # Two conversations may begin with the same words, and are different.
         messages[0].id = str(uuid.uuid4())
     elif messages and messages[0].id is None:
         name_messages(messages[:1])
     held = HeadState.read(state)
     if held is not None:
         return held
-    # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
+    # A forked subagent of Deep Agents continues its parent's history, as a branch of that session.
     session = MAIN if state.get(FORKED) else run.session(messages)
     thread = run.thread or f"{DERIVED}{_digest_of_first(messages)}"
     return _no_record(thread, session)
 
 
-@lru_cache(1_024)  # its checks take a tenth of a step with nothing due
+@lru_cache(1_024)  # its validation takes a tenth of a step that has nothing to do
 def _no_record(thread: str, session: str) -> HeadState:
     return HeadState(thread=thread, session=session)
 
 
 def without_response_id(message: BaseMessage) -> BaseMessage:
-    """Return a message without the id from which OpenAI's server would go on.
+    """Return a message without the id of the response that OpenAI's server would continue.
 
-    The server holds all that it was sent up to that response, also what has been evicted since.
+    The server holds all messages up to that response, also those that were evicted later.
     """
     meta = {key: part for key, part in message.response_metadata.items() if key != "id"}
     if meta == message.response_metadata:
@@ -337,9 +345,9 @@ def without_response_id(message: BaseMessage) -> BaseMessage:
 
 
 def name_messages(messages: Sequence[BaseMessage], others: Iterable[BaseMessage] = ()) -> None:
-    """Give messages without ids the same ones each time a delta channel is rebuilt.
+    """Give messages without ids the same ids each time a delta channel is rebuilt.
 
-    The ids of `others` are taken.
+    The ids of `others` are not used.
     """
     if None not in map(_id, messages):
         return
@@ -356,7 +364,7 @@ def name_messages(messages: Sequence[BaseMessage], others: Iterable[BaseMessage]
 
 
 def said_in(message: BaseMessage) -> str:
-    """Return all that makes two messages the same but their ids."""
+    """Return what two equal messages have in common, without their ids."""
     calls = getattr(message, "tool_calls", None), getattr(message, "tool_call_id", None)
     return repr((message.type, message.name, message.content, calls))
 

@@ -1,12 +1,12 @@
-"""Join messages of the user that stand in a row, for models that refuse them.
+"""Join user messages in a row to one message, for models that refuse them.
 
-The chat templates of Mistral, Gemma and others raise an error unless messages of the user and
-answers of the assistant alternate, beginning with the user; calls of tools and their results do not
-count. A compacted history begins with the summary, which is the user's, and the user's task often
-follows at once. Here they become one message: the text of the summary, an empty line, the task.
+The chat templates of Mistral, Gemma and others raise an error unless user messages and answers of
+the assistant alternate, beginning with the user. Calls of tools and their results do not count. In
+a compacted history the summary has the user's role, and the user's task often follows it at once.
+Here the two become one message: the text of the summary, an empty line, the task.
 
-A caller may send that message back. It is known by its record, and divided again (`taken_apart`)
-into the messages of which it was made.
+A caller may send that message back. `take_apart` recognises it by its record, and divides it into
+the messages that it was made of.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conspectus.core.records import Record
 
 AlternateRoles = Literal["auto", "on", "off"]
-"""Whether messages of the user in a row are joined: for models that need it, always, or never."""
+"""When user messages in a row are joined: for models that need it, always, or never."""
 
 STRICT = re.compile(
     r"mistral|mixtral|ministral|codestral|devstral|magistral|pixtral|mathstral|gemma|llama-?2\b"
@@ -45,35 +45,37 @@ TOLERANT = re.compile(
     r"(?:^|[/:])(?:gpt-?[345]|gpt-oss|chatgpt|o[1345](?:-|$)|claude|gemini|grok|qwen)",
     re.IGNORECASE,
 )
-"""Names of models that are known to take them."""
+"""Names of models that are known to accept messages of one role in a row."""
 
 GOES_ON = "(The conversation goes on.)"
-"""Stands before an answer with which a prompt begins, where a template lets the user begin."""
+"""Put before an answer at the start of a prompt, for templates that need the user to begin."""
 
-BETWEEN = "\n\n"  # stands between texts that are joined
+BETWEEN = "\n\n"  # between texts that are joined
 JOINED = "joined"  # key in a LangChain message's `additional_kwargs["conspectus"]`
 HUMAN_TYPES = ("human", "HumanMessageChunk")
 REMEMBERED_JOINS = 16  # joined messages that are kept: an agent sends the same one at each step
 
 
 class JoinedMessage(NamedTuple):
-    """A joined LangChain message, the messages that it was made of, and what they held."""
+    """A message that was joined, and the messages that it was made of."""
 
-    whole: Any
-    parts: tuple[Any, ...]
-    contents: tuple[Any, ...]
+    whole: Source
+    parts: tuple[Source, ...]
+    contents: tuple[Any, ...] | None = None
+    """The contents of the parts when they were joined; None if no caller can have changed them."""
 
-    def is_made_of(self, messages: Sequence[Any]) -> bool:
-        """Tell whether it was made of just these messages as they are now."""
-        contents = map(_content_of, messages)
-        return all(map(is_, self.parts, messages)) and all(map(is_, self.contents, contents))
+    def is_made_of(self, messages: Sequence[Source]) -> bool:
+        """Return whether it was made of exactly these messages, as they are now."""
+        if len(messages) != len(self.parts) or not all(map(is_, messages, self.parts)):
+            return False
+        return self.contents is None or all(map(is_, self.contents, map(_content_of, messages)))
 
 
 _newest_joins: BoundedCache[tuple[int, ...], JoinedMessage] = BoundedCache(REMEMBERED_JOINS)
-"""The newest joined messages, by the identities of their parts."""
+"""The newest joined messages, by the id() of their parts."""
 
 _parts_of: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}
-"""By the identity of a joined LangChain message: itself, weakly, and the messages it is made of."""
+"""By the id() of a joined LangChain message: a weak reference to it, and its parts."""
 
 
 # Who needs it
@@ -94,10 +96,10 @@ def joins_by_setting(setting: AlternateRoles, model: str) -> bool | None:
 
 
 def took_two_in_a_row(messages: Sequence[Message]) -> bool:
-    """Tell whether the model of a history has answered two messages of the user in a row.
+    """Tell whether the model of a history has answered two user messages in a row.
 
-    Calls and their results do not count between two of them, as in Mistral's templates. A model
-    that has answered refuses nothing of that kind.
+    Such a model does not refuse them. As in Mistral's templates, calls and their results between
+    two user messages do not count.
     """
     last_role = ""
     has_two_in_a_row = False
@@ -131,24 +133,13 @@ def without_refused(
 # Joining
 
 
-class ReceivedJoined(NamedTuple):
-    """A message that came joined, and the messages that it was made of."""
-
-    whole: Source
-    parts: tuple[Source, ...]
-
-    def is_made_of(self, messages: Sequence[Source]) -> bool:
-        """Tell whether a run of messages is just these parts."""
-        return len(messages) == len(self.parts) and all(map(is_, messages, self.parts))
-
-
-def alternating(view: Sequence[Any], received_joined: Sequence[ReceivedJoined] = ()) -> list[Any]:
-    """Join messages of the user that stand one behind another.
+def alternating(view: Sequence[Any], received_joined: Sequence[JoinedMessage] = ()) -> list[Any]:
+    """Join user messages that follow each other.
 
     Args:
         view: the messages to send, as dicts or LangChain messages. None is changed.
-        received_joined: messages that came joined. Where just the parts of one stand in a row, the
-            same object is sent again.
+        received_joined: messages that a caller sent joined. If exactly the parts of one follow each
+            other, the same object is sent again.
 
     Example:
         >>> alternating([{"role": "user", "content": "Notes."}, {"role": "user", "content": "Hi."}])
@@ -166,8 +157,8 @@ def alternating(view: Sequence[Any], received_joined: Sequence[ReceivedJoined] =
     return sent
 
 
-def rejoined(view: Sequence[Any], received_joined: Sequence[ReceivedJoined]) -> list[Any]:
-    """Put messages that came joined in the place of their parts, and join no others."""
+def rejoined(view: Sequence[Any], received_joined: Sequence[JoinedMessage]) -> list[Any]:
+    """Put messages that a caller sent joined in the place of their parts, and join no others."""
     sent = list(view)
     for joined in received_joined:
         length = len(joined.parts)
@@ -180,9 +171,9 @@ def rejoined(view: Sequence[Any], received_joined: Sequence[ReceivedJoined]) -> 
 
 def _user_runs(view: Sequence[Any]) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of each run of messages that become one."""
-    start: int | None = None  # of the run that goes up to this message
+    start: int | None = None  # first message of the run that is being read
     for position, message in enumerate(view):
-        # Most messages are an agent's, which their type tells without a call.
+        # Most messages are an agent's. Their type tells that without a call of a function.
         langchain_type = None if type(message) is dict else getattr(message, "type", None)
         if langchain_type is None:
             is_users = _is_joinable(message)
@@ -207,7 +198,7 @@ def _is_joinable(message: Any) -> bool:
 
 
 def _join(run: Sequence[Any]) -> Any:
-    """Make one message of several; a LangChain message that was made before is used again."""
+    """Make one message of several; use a LangChain message again that was made before."""
     if not is_message(run[-1]):
         contents = [_content_of(message) for message in run]
         return {**_holder_of_fields(run), "content": _joined_content(contents)}
@@ -225,7 +216,7 @@ def _join(run: Sequence[Any]) -> Any:
 
 
 def _join_langchain(run: Sequence[Any]) -> JoinedMessage:
-    """Make one message that is, but for its content and a mark, the last of several."""
+    """Make a copy of the last of several messages, with the content of all and a mark."""
     contents = [_content_of(message) for message in run]
     last = run[-1]
     options = {**last.additional_kwargs}
@@ -235,16 +226,19 @@ def _join_langchain(run: Sequence[Any]) -> JoinedMessage:
 
 
 def _holder_of_fields(run: Sequence[Any]) -> Mapping[str, Any]:
-    """Return the dict whose fields, such as a name, the joined one gets.
+    """Return the dict whose fields, such as a name, the joined message gets.
 
-    By a host's name or mark the words of the user in it would be taken for the host's. Behind a
-    summary it is the last one all the same, as its record tells the parts.
+    It is the last one that a host did not write: with a host's name or mark, the user's words would
+    count as the host's. After a summary it is always the last one, because the record has the
+    parts.
     """
     last: Mapping[str, Any] = run[-1]
     if is_summary_message(run[0]):
         return last
-    own = [message for message in run if not is_message(message) and not is_host_message(message)]
-    return own[-1] if own else last
+    written_by_users = [
+        message for message in run if not is_message(message) and not is_host_message(message)
+    ]
+    return written_by_users[-1] if written_by_users else last
 
 
 def _forget(message: KeyedRef[int, Any]) -> None:
@@ -279,9 +273,9 @@ def as_users(message: BaseMessage) -> BaseMessage:
 
 
 def without_system(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Make system messages the user's, and join all messages of the user that then stand in a row.
+    """Give system messages the user's role, and join all user messages that then follow each other.
 
-    So a leading one begins the first message of the user.
+    So a leading system message becomes the start of the first user message.
     """
     as_user_messages = [as_users(message) for message in messages]
     original_of = dict(zip(map(id, as_user_messages), messages, strict=True))
@@ -289,16 +283,16 @@ def without_system(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     for message in sent:
         parts = _remembered_parts(message)
         if parts is not None:
-            # It was made of the system message, and that is what `with_parts` gives back.
+            # `with_parts` gives the system message back, not the user message made of it.
             originals = tuple(original_of.get(id(part), part) for part in parts)
             _parts_of[id(message)] = (_parts_of[id(message)][0], originals)
     return sent
 
 
 def _remembered_parts(message: Any) -> tuple[Any, ...] | None:
-    """Return the messages of which this process has made a LangChain message; None if it has not.
+    """Return the messages that this process has joined to a LangChain message; None if it has not.
 
-    Identities are used again, so that it is compared.
+    Python uses the id() of a dead object again, so the object is compared, too.
     """
     entry = _parts_of.get(id(message))
     if entry is None:
@@ -311,9 +305,9 @@ def _remembered_parts(message: Any) -> tuple[Any, ...] | None:
 
 
 def with_parts(messages: Sequence[Any]) -> Sequence[Any]:
-    """Return a request as it was before `alternating`, if this process has joined it.
+    """Return a request as it was before this process joined messages in it.
 
-    It is the same list if nothing in it was joined.
+    If it joined none, the result is the same list.
     """
     if not _parts_of:
         return messages
@@ -338,16 +332,16 @@ def is_labelled_joined(message: Any) -> bool:
 
 
 def described_parts(sources: Sequence[Source], *, fields: bool = True) -> list[dict[str, Any]]:
-    """Describe messages that are joined behind a summary, so that they can be taken apart.
+    """Describe messages that are joined to a summary before them, so that they can be taken apart.
 
-    Each has its `size`, in characters of its text or in blocks. Several have, with `fields`, all
-    that they hold beside their content.
+    Each description has the `size` of a message, in characters of its text or in blocks. With
+    `fields`, and if there are several messages, it also has all that they hold apart from content.
     """
     described: list[dict[str, Any]] = []
     for source in sources:
         content = _content_of(source)
         if not content:
-            continue  # nothing of it stands in the joined message
+            continue  # nothing of it is in the joined message
         part: dict[str, Any] = {"size": len(content), "blocks": isinstance(content, list)}
         if fields and len(sources) > 1:
             part |= _described_fields(source)
@@ -356,7 +350,7 @@ def described_parts(sources: Sequence[Source], *, fields: bool = True) -> list[d
 
 
 def _described_fields(source: Source) -> dict[str, Any]:
-    """Describe what a message holds beside its content; `_made_of_description` reads it."""
+    """Describe what a message holds apart from its content; `_made_of_description` reads it."""
     message = read_message(source)
     form, data, _ = message.encoded
     if form == "langchain":
@@ -367,21 +361,21 @@ def _described_fields(source: Source) -> dict[str, Any]:
     return {"data": described, "form": form, "id": message.given_id}
 
 
-def taken_apart(source: Source, record: Record) -> list[Source] | None:
-    """Return the messages of which a message was made that begins with a record's summary.
+def take_apart(source: Source, record: Record) -> list[Source] | None:
+    """Divide a message that begins with the summary of a record into the messages it was made of.
 
-    None if it begins otherwise, or holds nothing else.
+    Return None if it begins with another text, or has nothing after the summary.
     """
     text = summary_text(record.summary, archived=record.archived, number=record.notes_number)
-    remaining = _content_behind(source, text)
+    remaining = _content_after(source, text)
     if remaining is None:
         return None
     summary = summary_message(text, record.id, as_dict=not is_message(source))
-    return [summary, *_divided(source, remaining, record.joined)]
+    return [summary, *_divide(source, remaining, record.joined)]
 
 
 def is_joined_into(message: Any, joined: Any) -> bool:
-    """Tell whether the dict `joined` contains all of `message` behind some other text."""
+    """Tell whether the dict `joined` contains all of `message` after some other text."""
     if is_message(joined) or not (_is_joinable(joined) and _is_joinable(message)):
         return False
     content = joined["content"]
@@ -394,9 +388,9 @@ def is_joined_into(message: Any, joined: Any) -> bool:
     return isinstance(content, list) and all(block in content[1:] for block in blocks)
 
 
-def message_behind(source: Source, text: str) -> Source | None:
-    """Return the message that stood behind a text to which it was joined; None if there is none."""
-    remaining = _content_behind(source, text)
+def message_after(source: Source, text: str) -> Source | None:
+    """Return the message that was joined to a text before it; None if there is none."""
+    remaining = _content_after(source, text)
     return None if remaining is None else _with_content(source, remaining)
 
 
@@ -404,8 +398,8 @@ def _content_of(source: Source) -> Any:
     return source.content if is_message(source) else source.get("content")
 
 
-def _content_behind(source: Source, text: str) -> str | list[Any] | None:
-    """Return what stands behind a text to which it was joined; None if there is no such text."""
+def _content_after(source: Source, text: str) -> str | list[Any] | None:
+    """Return the content that follows a text; None if the content does not begin with that text."""
     content = _content_of(source)
     if isinstance(content, str) and content.startswith(text + BETWEEN):
         return content[len(text) + len(BETWEEN) :]
@@ -418,12 +412,12 @@ def _text_of(block: Any) -> Any:
     return block.get("text") if isinstance(block, Mapping) else block
 
 
-def _divided(
+def _divide(
     source: Source, content: str | list[Any], described: Sequence[Mapping[str, Any]]
 ) -> Iterator[Source]:
-    """Divide what stands behind the summary as a record describes it.
+    """Divide what follows the summary, as a record describes it.
 
-    What the record does not describe is one message more.
+    What the record does not describe becomes one more message.
     """
     start = 0
     for number, part in enumerate(described):
@@ -448,7 +442,7 @@ def _next_part(
 ) -> tuple[str | list[Any] | None, int]:
     """Return the content of a described part, and where the next part starts.
 
-    The content is None if something else stands there.
+    The content is None if something else is there.
     """
     size = int(part["size"])
     if isinstance(content, str):

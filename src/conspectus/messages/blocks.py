@@ -2,10 +2,9 @@
 
 A block is one part of a message's content. The table knows the kinds of OpenAI (Chat Completions
 and Responses), Anthropic, Google, Bedrock and LangChain's standard content. A block that it does
-not name is opaque: it stays as it is, or leaves with its message, and is read and counted as text,
-but for encoded bytes in it, which count as a file (`messages/media.py`). Blocks that a provider's
-server wrote are opaque too, as are thoughts: providers refuse them when a letter of them has
-changed.
+not name is opaque: it is never shortened, and it is read and counted as text. Only encoded bytes in
+it count as a file (`messages/media.py`). Thoughts and blocks that a provider's server wrote are
+opaque, too: providers refuse them if a letter has changed.
 
 Sources: the request types of the packages `openai` (`types/responses/response_input_item_param`),
 `anthropic` (`types/beta/beta_content_block_param`) and `google-genai` (`types.Part`), the Converse
@@ -22,7 +21,7 @@ from typing import Any, Literal
 from conspectus._langchain import is_message
 
 UNTYPED = tuple("inline_data inlineData file_data fileData document image video audio".split())
-"""Google's and Bedrock's media have no `type`: one of these keys, which holds a mapping."""
+"""Google's and Bedrock's media have no `type`. They have one of these keys, with a mapping."""
 
 ShorteningMode = Literal["text", "json", "object", "strings", "content"]
 """How a field is shortened: as text; as JSON in a string; as an object, by its long values or at
@@ -42,22 +41,25 @@ USUAL_TEXT = ("text",)
 class BlockKind:
     """One kind of block: a row of the table.
 
-    A path is names of fields with dots between them. Of several, the first that has a value counts.
+    A path is names of fields with dots between them. Of several paths, the first that has a value
+    counts.
 
     Attributes:
-        text_paths: paths to what the block says, texts or blocks. Default: `text`, and of an answer
-            `content` or `output`, or else all its fields.
-        extra_text_paths: paths to what is said beside that, such as a title; all of them count.
-        media: what its media are, unless their bytes or type tell more. Set it for a block that may
-            hold bytes or a link and no text. From a user, a description may take its place.
+        text_paths: paths to what the block says, texts or blocks. Default: `text`; for an answer
+            `content` or `output`, else all its fields.
+        extra_text_paths: paths to further texts, such as a title; all of them count.
+        media: the kind of its media, unless their bytes or their type tell more. Set it for a block
+            that may have bytes or a link instead of text. In a message of the user, a description
+            may replace such a block.
         call_id_paths: paths to the id of the call that the block makes.
         answered_id_paths: paths to the id of the call that it answers.
-        needed_id_paths: paths to the id of a call that must stand before it.
-        args: the field with the arguments of its call. Default: all that is neither id nor status.
-        shortenable: paths to what may be shortened, and how; the rest stays as it is.
-        wrapped_in: the field that holds the block proper, as Bedrock and LangChain wrap some.
-        item_author: who wrote it, if it is an item of OpenAI's Responses, which stands beside
-            messages.
+        needed_id_paths: paths to the id of a call that must come before it.
+        args: the field with the arguments of its call. Default: all fields except ids and the
+            status.
+        shortenable: paths to what may be shortened, and how. All else stays as it is.
+        wrapped_in: the field with the block itself. Bedrock and LangChain wrap some blocks.
+        item_author: who wrote it, if it is an item of OpenAI's Responses. Such items are not in a
+            message.
     """
 
     text_paths: Paths = USUAL_TEXT
@@ -73,7 +75,7 @@ class BlockKind:
 
 
 CALLER = ("caller.tool_id", "caller.caller_id")
-"""Where a call names the program, run by the provider, that makes it."""
+"""Where a call names the program of the provider that makes it."""
 
 EXTRA_CALLER = tuple(f"extras.{path}" for path in CALLER)
 TOOL_USE = ("tool_use_id", "tool_call_id", "toolUseId")
@@ -93,7 +95,8 @@ CALLS: Shortenable = (
     ("input", "text"),
     ("args", "object"),
 )
-"""Fields of a call beside the content, as OpenAI and LangChain write it, that may be shortened."""
+"""Fields that may be shortened in a call outside of the content, as OpenAI and LangChain write
+it."""
 
 # Items of OpenAI's Responses
 _call = partial(BlockKind, call_id_paths=("call_id", "id"), item_author="model")
@@ -134,7 +137,7 @@ KINDS: dict[str, BlockKind] = {
     "redacted_thinking": _sealed,
     "reasoning": BlockKind(text_paths=("reasoning", "summary", "content"), item_author="model"),
     "reasoning_content": BlockKind(text_paths=("reasoning_content.text",)),
-    # The same beside the content, as OpenRouter writes it
+    # Thoughts outside of the content, as OpenRouter writes them
     "reasoning.summary": BlockKind(text_paths=("summary",)),
     "reasoning.encrypted": _sealed,
     # Calls of a caller's own tools, and results
@@ -177,7 +180,7 @@ KINDS: dict[str, BlockKind] = {
     "tool_search_output": _output(item_author="model"),
     "image_generation_call": BlockKind(media="image", item_author="model"),
     "compaction": BlockKind(item_author="model"),
-    # Anthropic's in LangChain's standard content; call and result may stand in two messages
+    # Anthropic's in LangChain's standard content; call and result may be in two messages
     "server_tool_call": BlockKind(call_id_paths=("id",), args="args"),
     "server_tool_call_chunk": BlockKind(call_id_paths=("id",), args="args"),
     # Blocks around others
@@ -189,7 +192,7 @@ KINDS: dict[str, BlockKind] = {
         answered_id_paths=("toolUseId",), shortenable=CONTENT, wrapped_in="toolResult"
     ),
 }
-"""By the `type` of a block; by its only key if it has none, as in Bedrock's own form."""
+"""By the `type` of a block, or by its only key if it has no type, as in Bedrock's own form."""
 
 ENDINGS = {
     "_tool_use": BlockKind(
@@ -201,20 +204,22 @@ ENDINGS = {
     "_response": BlockKind(item_author="client"),
     **dict.fromkeys(("_request", "_tools", "_reference"), BlockKind(item_author="model")),
 }
-"""Kinds that the table does not name, by the end of it: providers go on naming new ones alike."""
+"""Kinds of blocks by the end of their name, for names that the table does not have: providers name
+new blocks in the same way."""
 
 KEYS = ("text", "toolUse", "toolResult", "json")
-"""Kinds of Bedrock's own form beside media, in which the key names the kind."""
+"""Kinds of Bedrock's own form, without media. In this form the key names the kind."""
 
 OPAQUE = BlockKind()
 
 CACHE = "cache_control"  # Anthropic's mark for its cache
 
 SIGNED_FIELDS = ("citations", "annotations", "signature", "thought_signature", "encrypted_content")
-"""Fields that refer to the exact text of a block, or sign it: with one it stays whole."""
+"""Fields that refer to the exact text of a block, or sign it. A block with one is never
+shortened."""
 
 PLAIN_KEYS = frozenset({"type", "text", "index"})
-"""Keys of a block of text that has nothing else."""
+"""The keys that a block of plain text may have."""
 
 _NOT_ARGUMENTS = frozenset("type id call_id status caller created_by".split())
 
@@ -264,7 +269,7 @@ def unwrap_block(block: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def blocks_of(message: Any) -> list[Mapping[str, Any]]:
-    """Return the blocks of a message's content, in whatever form it is; none for a text."""
+    """Return the blocks of a message's content; none if the content is a text."""
     content = message.content if is_message(message) else message.get("content")
     blocks = content if isinstance(content, list) else []
     return [block for block in blocks if isinstance(block, Mapping)]
@@ -281,20 +286,20 @@ def brings_results(message: Any) -> bool:
 
 
 def at_path(block: Any, path: str) -> Any:
-    """Return the value under keys that dots divide; None where one is missing."""
+    """Return the value under keys that dots divide; None if one is missing."""
     for key in path.split("."):
         block = block.get(key) if isinstance(block, Mapping) else None
     return block
 
 
 def first_id(block: Mapping[str, Any], paths: Paths) -> str:
-    """Return the first id at some paths; empty where there is none."""
+    """Return the first id at some paths; empty if there is none."""
     ids = (at_path(block, path) for path in paths)
     return next((name for name in ids if isinstance(name, str) and name), "")
 
 
 def tool_and_arguments(block: Mapping[str, Any], kind: BlockKind) -> tuple[str, Any]:
-    """Return the tool's name, or else the block's, and the arguments of a block that asks."""
+    """Return the tool's name, or else the block's, and the arguments of a block with a call."""
     if kind.args:
         partial_args = block.get("partial_json", block.get(kind.args))
         args = block.get(kind.args) or partial_args
@@ -309,21 +314,21 @@ def stays_whole(block: Mapping[str, Any]) -> bool:
     extras = block.get("extras")
     inner: Mapping[str, Any] = extras if isinstance(extras, Mapping) else {}
     proofs = [part.get(field) for part in (block, inner) for field in SIGNED_FIELDS]
-    # `{"enabled": true}` asks for citations, and is none.
+    # `{"enabled": true}` requests citations, and has none.
     return any(value and not isinstance(value, Mapping) for value in proofs)
 
 
 def is_item(message: Mapping[str, Any]) -> bool:
-    """Tell whether a dict is an item of OpenAI's Responses that is no message."""
+    """Tell whether a dict is an item of OpenAI's Responses other than a message."""
     has_only_type = isinstance(message.get("type"), str) and "role" not in message
     return has_only_type and kind_of(message).item_author is not None
 
 
 def without_cache_marks(message: Any) -> Any:
-    """Take marks for a provider's cache out of a message; one without any comes back itself.
+    """Return a message without marks for a provider's cache; the same object if it has none.
 
-    Clients move such marks with every request, and turn a text into a block to hold one, so that a
-    sole text becomes plain.
+    Clients move such marks with every request, and make a block of a text to put one into it. So a
+    single block of text becomes a plain text again.
 
     Example:
         >>> block = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}

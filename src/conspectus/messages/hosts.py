@@ -1,10 +1,11 @@
-"""Whose words: which messages in the user's role a host has written.
+"""Find out which messages in the user's role a host has written.
 
-Agents' hosts put reminders, states and results of their own into the conversation, in the name of
-the user: providers know no other role for them. `CONVENTIONS` says by what each host's messages are
-known; `add_host` adds to it. Where the rule is silent, a message in the user's role is the user's.
+Hosts of agents put reminders, states and results into the conversation. Providers have no role for
+them, so they get the user's. `CONVENTIONS` says how to recognise the messages of each host, and
+`add_host` adds to it. All other messages in the user's role are the user's.
 
-A name that is not in the table tells nothing: OpenAI's `name` of a message may be a person's.
+A name that is not in the table says nothing, because OpenAI's `name` of a message may be a
+person's.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from conspectus.messages.message import Message
 if TYPE_CHECKING:
     from conspectus.messages.message import Source
 
-REMEMBERED_TAGS = 256  # in their small and large letters, with the patterns of what closes them
+REMEMBERED_TAGS = 256  # tags as they are written, with the patterns of what closes them
 
 
 @dataclass(frozen=True)
@@ -197,15 +198,16 @@ CONVENTIONS: list[HostMessages] = [
     ),
     HostMessages("mini-swe-agent", begins=("<returncode>",)),
 ]
-"""What is known of hosts. Each counts wherever it is met, as hosts learn from each other."""
+"""What is known of hosts. Each rule counts in every conversation, because hosts copy from each
+other."""
 
 
 def add_host(messages: HostMessages) -> None:
     """Add a host's convention, for this process and every history in it.
 
-    Call it once, where your program begins. Messages that are known by it are then nobody's
-    request: they do not take the place of the user's newest message, are not quoted as the user's
-    words, and do not begin a turn.
+    Call it once, where your program begins. Messages that it recognises are then no requests: they
+    do not count as the user's newest message, are not quoted as the user's words, and do not begin
+    a turn.
 
     Raises:
         PolicyError: `messages` are no `HostMessages`.
@@ -224,7 +226,7 @@ def add_host(messages: HostMessages) -> None:
 
 
 def is_host_message(message: Source | Message) -> bool:
-    """Tell whether a host wrote a message that stands in the user's role.
+    """Tell whether a host wrote a message in the user's role.
 
     Example:
         >>> reminder = "<system-reminder>Be brief.</system-reminder>"
@@ -235,24 +237,24 @@ def is_host_message(message: Source | Message) -> bool:
     """
     if not isinstance(message, Message):
         return _rule.is_host_message(message, *_text_and_media(message))
-    known, rule = message.remembered.by_host or (False, None)
+    is_by_host, rule = message.remembered.by_host or (False, None)
     if rule is not _rule:
-        known = _rule.is_host_message(message.source, message.own, bool(message.media))
-        message.remembered.by_host = known, _rule
-    return known
+        is_by_host = _rule.is_host_message(message.source, message.own, bool(message.media))
+        message.remembered.by_host = is_by_host, _rule
+    return is_by_host
 
 
 def standing_topics(message: Message) -> tuple[str, ...]:
-    """Return what a host's message states for a whole thread, such as the date; mostly nothing.
+    """Return the topics that a host's message states for a whole thread, such as the date.
 
-    A host may write it as the system, too.
+    Most messages have none. A host may also write them in the system's role.
     """
     if message.role not in ("user", "system") or "<" not in message.own:
         return ()
     topics, rule = message.remembered.topics or ((), None)
     if rule is not _rule:
         states = is_host_message(message)
-        if message.media and not states:  # media beside such a statement change nothing about it
+        if message.media and not states:  # media do not matter in a message with such a statement
             states = _rule.is_host_message(message.source, message.own, has_media=False)
         topics = _rule.topics(message.own) if states else ()
         message.remembered.topics = topics, _rule
@@ -260,7 +262,7 @@ def standing_topics(message: Message) -> tuple[str, ...]:
 
 
 def _text_and_media(message: Source) -> tuple[str, bool]:
-    """Return the text of a message that was not read, and whether it shows pictures or the like."""
+    """Return the text of a message as its caller has it, and whether it has media."""
     content: Any = message.content if is_message(message) else message.get("content")
     if isinstance(content, str):
         return content, False
@@ -290,7 +292,7 @@ def _marks_of(message: Source) -> Iterator[Mapping[str, Any]]:
 
 
 class _Rule:
-    """All conventions in one, so that a message is looked at once."""
+    """All conventions in one, so that each message is checked once."""
 
     def __init__(self, conventions: Sequence[HostMessages]) -> None:
         names = [translate(name) for host in conventions for name in host.names]
@@ -308,7 +310,7 @@ class _Rule:
         for holder in _marks_of(message):
             ours = holder.get("conspectus")
             if isinstance(ours, Mapping) and "joined" in ours:
-                return False  # words of the user stand in it, and its marks are of one part
+                return False  # words of the user are in it, and its marks belong to one part
             if any(holder.get(mark) for mark in self._unless & holder.keys()):
                 return False
             is_known = is_known or any(holder.get(mark) for mark in self._marks & holder.keys())
@@ -322,7 +324,8 @@ class _Rule:
     def _own_words(self, text: str) -> str:
         """Return what is said outside of hosts' elements.
 
-        An element that opens a text and is not closed was cut off: the rest is the host's, too.
+        If an element at the start of a text is not closed, the text was cut off, and all of it is
+        the host's.
         """
         outside: list[str] = []
         end = 0
@@ -339,7 +342,7 @@ class _Rule:
 
     def topics(self, text: str) -> tuple[str, ...]:
         """Return what a host's message states for a whole thread."""
-        return tuple(dict.fromkeys(found[1].lower() for found in self._topics.finditer(text)))
+        return tuple(dict.fromkeys(match[1].lower() for match in self._topics.finditer(text)))
 
 
 @lru_cache(REMEMBERED_TAGS)
@@ -351,11 +354,11 @@ def _closing(tag: str) -> re.Pattern[str]:
 def _opening(tags: Iterator[str]) -> re.Pattern[str]:
     """Make the pattern of an element's first tag, which may have attributes.
 
-    It looks at one letter first, so that what is no such tag costs little.
+    It looks at one letter first, so that other text costs little.
     """
     listed = sorted(set(tags), key=len, reverse=True)
     names = "|".join(map(re.escape, listed))
-    # The last four are taken for i, k and s where case does not count.
+    # Without regard to case, the last four are equal to i, k and s.
     first = "".join(
         {letter for tag in listed for letter in (tag[0].lower(), tag[0].upper())}
         | set("\u0130\u0131\u212a\u017f")

@@ -1,4 +1,4 @@
-"""Media in every provider's form: where a block has them, what they are, and bytes in text."""
+"""Media in the forms of all providers: where a block has them, their kind, and bytes in text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from conspectus.messages.blocks import SIGNED_FIELDS, UNTYPED, MediaKind, kind_name, kind_of
 
-# Where providers and protocols put media: the mapping with them, their bytes, type and names.
+# Where providers and protocols put media: the mapping with them, then bytes, type and names.
 _INNER = (*UNTYPED, "source", "image_url", "file", "input_audio", "resource")
 _DATA = ("data", "base64", "bytes", "file_data", "blob", "image_url", "url", "encrypted_content")
 _ADDRESSES = ("image_url", "url")
@@ -31,9 +31,9 @@ SIGNATURES: tuple[tuple[re.Pattern[bytes], MediaKind], ...] = (
 
 SIGNATURE_BYTES = 24  # of a file that are compared with these
 
-ENCODED = 400  # characters from which on a text of base64 is taken for encoded bytes, and no words
+ENCODED = 400  # a text of base64 of so many characters counts as encoded bytes, not as words
 MIN_LINE = 40  # characters of a line of base64
-MIN_LETTERS = 4  # different characters in it; a ruled line of one or two signs is no base64
+MIN_LETTERS = 4  # different characters in it; a line of one or two signs is no base64
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]+")
 URL_SAFE = str.maketrans("-_", "+/")  # signs of base64 in addresses, with the usual ones
 SEARCHED_NESTING = 24  # levels of a value in which encoded bytes are looked for
@@ -49,7 +49,7 @@ class Media:
         mime: their type; empty if unknown.
         data: bytes or base64 characters; empty for an id or an address.
         detail: the requested resolution, as OpenAI names it.
-        names: the file's name and address, where they are known.
+        names: the file's name and address, if they are known.
     """
 
     kind: MediaKind
@@ -59,7 +59,7 @@ class Media:
     names: tuple[str, ...] = ()
 
     def raw(self, limit: int | None = None) -> bytes:
-        """Decode the bytes, up to about `limit` of them; empty if they are no base64."""
+        """Decode the bytes, up to about `limit` of them; empty if they are not base64."""
         if isinstance(self.data, bytes):
             return self.data[:limit]
         encoded = self.data if limit is None else self.data[: limit // 3 * 4]
@@ -71,7 +71,7 @@ class Media:
 
     @property
     def size(self) -> int:
-        """About the number of bytes."""
+        """The approximate number of bytes."""
         return len(self.data) if isinstance(self.data, bytes) else len(self.data) * 3 // 4
 
 
@@ -94,7 +94,7 @@ def media_of(block: Mapping[str, Any]) -> Media:
 def _data_of(parts: list[Mapping[str, Any]]) -> tuple[str | bytes, str]:
     """Return the bytes in the parts of a block, and the type that a `data:` address gives them.
 
-    They stand under a key that a provider documents, or else under any other.
+    Keys that a provider documents are tried first, then all others.
     """
     documented = [(key, part.get(key)) for part in parts for key in _DATA]
     for key, value in documented:
@@ -118,7 +118,7 @@ def is_data_address(value: Any) -> bool:
 
 
 def is_encoded(value: Any) -> bool:
-    """Tell whether a value is bytes, or stands for some: long base64, or a list of small numbers.
+    """Tell whether a value is bytes, or encodes bytes as long base64 or a list of numbers.
 
     Example:
         >>> is_encoded("iVBORw0KGgo" * 60), is_encoded("Look at the picture. " * 60)
@@ -140,7 +140,7 @@ def is_encoded(value: Any) -> bool:
 
 
 def _decode_bytes(value: Any) -> tuple[str | bytes, str]:
-    """Return the bytes, or the base64, that a value stands for, and the type that it names."""
+    """Return the bytes or the base64 in a value, and the type that it names."""
     if isinstance(value, list):
         return bytes(part for part in value if type(part) is int and 0 <= part < 256), ""
     if not isinstance(value, str):
@@ -153,13 +153,13 @@ def _decode_bytes(value: Any) -> tuple[str | bytes, str]:
 
 
 def without_bytes(value: Any) -> tuple[Any, list[Mapping[str, Any]]]:
-    """Copy a value with a short description in the place of media and of all encoded bytes.
+    """Copy a value, with a short description in the place of media and encoded bytes.
 
-    This is the rule for all that the table does not know.
+    This is for all that the table of blocks does not know.
 
     Returns:
         The copy, or the value itself if there is nothing to describe; and what was described, as
-        blocks, which count as media.
+        blocks that count as media.
     """
     descriptions = _Descriptions()
     return descriptions.put_into(value), descriptions.described
@@ -206,12 +206,12 @@ class _Descriptions:
 
 
 def _differ(parts: Iterable[Any], others: Iterable[Any]) -> bool:
-    """Tell whether any part is another object than the one in its place."""
+    """Tell whether any part differs from the part in its place, as an object."""
     return not all(map(is_, parts, others))
 
 
 def _is_media(block: Mapping[str, Any]) -> bool:
-    """Tell whether a block is of a kind of media, and holds the bytes of some."""
+    """Tell whether a block is a kind of media, and has their bytes."""
     if kind_of(block).media in (None, "sealed"):
         return False
     return any(is_encoded(value) for part in _parts(block, 3) for value in part.values())
@@ -223,7 +223,7 @@ def _is_short(value: Any) -> bool:
 
 
 def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
-    """Yield a block, and the mappings inside in which providers put media."""
+    """Yield a block, and the mappings in it where providers put media."""
     yield block
     for key in _INNER if depth else ():
         inner = block.get(key)
@@ -234,7 +234,7 @@ def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
 def _media_kind(
     usual: MediaKind, mime: str, data: str | bytes, names: tuple[str, ...]
 ) -> MediaKind:
-    """Return what media are: by their bytes, their type, their block, or their file's name."""
+    """Return the kind of media: by their bytes, type, block, or the name of their file."""
     if usual == "sealed":
         return usual
     if data[:5] in ("JVBER", b"%PDF-") or mime in ("pdf", "application/pdf"):

@@ -1,11 +1,12 @@
-"""One message as read: speaker, text, calls and answers; and the key by which it is known.
+"""One message as it was read: speaker, text, calls and answers; and the key that identifies it.
 
-A `Message` keeps the caller's own object. Histories share what was read, so that none is changed
-once it has a key: what belongs to one history is set in a copy.
+A `Message` keeps the caller's own object. Histories share messages that were read, so a message
+never changes once it has a key. What belongs to one history is set in a copy.
 
 Messages are written as JSON text, and read back equal to the originals. Stores choke on bytes, on
-NUL and on lone surrogates, so an archived message is one ASCII text. Bytes, tuples and odd keys are
-tagged; a description takes the place of what has no form in JSON, and `Encoded.lossless` says so.
+NUL and on lone surrogates, so an archived message is one ASCII text. Bytes, tuples and keys that
+are not texts are tagged. A description replaces what cannot be written as JSON; then
+`Encoded.lossless` is False.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ Source: TypeAlias = "BaseMessage | Mapping[str, Any]"  # A message as callers ha
 _SHORT_ID = re.compile(r"[\w.:-]{1,12}")  # cited as it is; else the start of the key is cited
 
 NOT_NEEDED = "conspectus_not_needed"
-"""The mark by which a tool says that its result will not be needed again: a key of the message's
-`additional_kwargs` or `artifact`, or of the message itself if that is a dict."""
+"""The mark with which a tool says that its result will not be needed again. It is a key of the
+message's `additional_kwargs` or `artifact`, or of the message itself if that is a dict."""
 
 TAG = "~conspectus"  # key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
-MAX_BITS = 4096  # of an integer; Python writes none of more than 4,300 digits
+MAX_BITS = 4096  # of an integer; Python writes no number of more than 4,300 digits
 
 THOUGHT_TYPES = frozenset({"thinking", "redacted_thinking"})
-MESSAGE_OVERHEAD = 1_000  # characters that a remembered message counts for, beside its own
+MESSAGE_OVERHEAD = 1_000  # added to the characters of a remembered message
 
 MAX_NESTING = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers
-recurse, which Python limits to 1,000 calls, those of the agent around them included."""
+recurse, and Python allows 1,000 nested calls, including those of the agent around them."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"  # what decoders put in the place of a character that they cannot read
@@ -88,16 +89,16 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class Remembered:
-    """What was derived from a message; each is None, or nothing, until it was asked for.
+    """What was derived from a message; each value is None or empty until it is needed.
 
-    Histories that share what was read of a message share this, too. An answer that depends on
-    something else has that beside it: the rule about hosts, or the way to count.
+    Histories that share a message share this, too. A value that also depends on something else is
+    stored with it: with the rules about hosts, or with the way to count.
     """
 
-    copy: Any = None  # of what the message held, to compare it with; None if that cannot be copied
-    data: Any = None  # what it holds as JSON data, where that is all of it
+    copy: Any = None  # of the message's content, to see changes; None if that cannot be copied
+    data: Any = None  # its content as JSON data, if nothing is lost in that form
     stem: str = ""
-    cache_weight: int = 0  # characters that it counts for in a cache; known with the stem
+    cache_weight: int = 0  # its characters, as a cache counts them; known with the stem
     reading: str = ""
     by_host: tuple[bool, object] | None = None
     topics: tuple[tuple[str, ...], object] | None = None
@@ -109,10 +110,11 @@ class Message:
     """One message, read.
 
     Attributes:
-        source: the caller's own object, which is never changed; of an object of a provider's SDK,
+        source: the caller's own object, which is never changed; for an object of a provider's SDK,
             the dict that it sends.
-        id: the caller's, or else derived from its content and earlier occurrences of that.
-        key: its identity and version: a hash of id, content and occurrence.
+        id: the caller's; else made from the content, and the number of earlier messages with the
+            same content.
+        key: a hash of id, content and occurrence. An edited message has another key.
         role: of the speaker.
         text: what can be read: text, reasoning, and short descriptions of media.
         own: the speaker's own words in it, without the results of tools.
@@ -120,14 +122,15 @@ class Message:
         calls: the tool calls that it makes.
         answers: the ids of the calls that it answers.
         results: the answers among its blocks.
-        needs: the ids of calls that must stand before it, and that it does not answer.
-        continues_reply: whether it continues the answer that the message before it began.
-        goes_on: `pause` if the model's next message continues it, `response` if its next item does.
+        needs: the ids of calls that must be before it, and that it does not answer.
+        continues_reply: whether it continues the answer that began in the message before it.
+        continuation: what continues it: `pause` for the model's next message, `response` for its
+            next item, empty for nothing.
         date: when it was said, as the caller wrote it.
         media: blocks without text, the caller's own.
         given_id: the id that the caller gave it.
-        redacted: whether secrets were taken out, so that it differs from the message sent.
-        sealed: whether it stands for earlier messages, and its provider alone can read it.
+        redacted: whether secrets were removed, so that it differs from the message that was sent.
+        sealed: whether it replaces earlier messages, and only its provider can read it.
         remembered: what was derived from it.
     """
 
@@ -143,7 +146,7 @@ class Message:
     results: tuple[Result, ...] = ()
     needs: tuple[str, ...] = ()
     continues_reply: bool = False
-    goes_on: str = ""
+    continuation: str = ""
     date: str | None = None
     media: tuple[Mapping[str, Any], ...] = ()
     given_id: str | None = None
@@ -171,13 +174,13 @@ class Message:
 
     @property
     def encoded(self) -> Encoded:
-        """The original as JSON data, without its id, which is kept beside it."""
+        """The original as JSON data, without its id. The archive stores the id separately."""
         lost: list[type] = []  # types of parts that are only described
-        data = self.remembered.data or tagged(fields_of(self.source), lost)
+        data = self.remembered.data or to_json_data(fields_of(self.source), lost)
         if is_message(self.source):
             body = {key: part for key, part in data.items() if key != "id"}
             return Encoded("langchain", {"type": self.source.type, "data": body}, not lost)
-        # The id beside the message is a text, so an id of another type stays in it.
+        # The id is stored as a text, so an id of another type stays in the message.
         body = {key: part for key, part in data.items() if key != "id" or type(part) is not str}
         return Encoded("dict", body, not lost)
 
@@ -190,19 +193,19 @@ class Message:
 
     @property
     def cache_weight(self) -> int:
-        """The characters that the message counts for in a cache."""
+        """The characters of the message, as a cache counts them."""
         if not self.remembered.cache_weight:
             self._derive_stem_and_weight()
         return self.remembered.cache_weight
 
     def _derive_stem_and_weight(self) -> None:
         """Derive the stem and the weight in a cache."""
-        data = self.remembered.data or tagged(fields_of(self.source), [])
+        data = self.remembered.data or to_json_data(fields_of(self.source), [])
         if self.given_id is not None and data.get("id") != self.given_id:
             data = {**data, "id": self.given_id}  # a UUID, or a number, comes back as a text
         text = ("langchain" if is_message(self.source) else "dict") + _SORTED.encode(data)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        # Without an id, a dash and a number follow in the key, of which none is longer.
+        # Without an id, the key also has a dash and a number, so that all keys have one length.
         self.remembered.stem = digest[: 28 if self.given_id is None else 32]
         self.remembered.cache_weight = MESSAGE_OVERHEAD + len(text)
 
@@ -220,27 +223,27 @@ def message_of(entry: Message) -> BaseMessage:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as text: JSON where it is none."""
+    """Return a value as text: as JSON if it is no text."""
     if isinstance(value, str):
         return value
     try:
         return _WRITER.encode(value)
     except (TypeError, ValueError, RecursionError):  # other keys, long numbers, endless nesting
-        return json.dumps(tagged(value, []), ensure_ascii=False)
+        return json.dumps(to_json_data(value, []), ensure_ascii=False)
 
 
 def assign_keys(
     messages: list[Message],
-    seen: Mapping[str, int] | None = None,
+    earlier_counts: Mapping[str, int] | None = None,
     missing: Mapping[int, Collection[str]] | None = None,
 ) -> None:
-    """Give each message its key, and an id if it has none; one with another key becomes a copy.
+    """Give each message its key, and an id if it has none; copy a message that has another key.
 
-    `seen` counts earlier contents, as `occurrences` does, if the start of the history is missing.
-    `missing` has, by the index of a summary or a clip, the keys of the messages that it stands for.
-    A message after it with the same id and content is another one.
+    `earlier_counts` is the result of `occurrences` for a missing start of the history. `missing`
+    has, by the index of a summary or a clip, the keys of the messages that it replaces. A message
+    after it with the same id and content is another one.
     """
-    counts: dict[str, int] = dict(seen or {})
+    counts: dict[str, int] = dict(earlier_counts or {})
     taken_keys: set[str] = set()
     for index, message in enumerate(messages):
         if missing and index in missing:
@@ -248,11 +251,11 @@ def assign_keys(
         stem = message.stem
         number = counts.get(stem, 0)
         if message.given_id is None:
-            # The key has the content and its number, so that messages which have left can be
-            # counted by their keys alone.
+            # The key has the content and its number, so that evicted messages can be counted by
+            # their keys alone.
             key = f"{stem}-{number}"
             message_id = key
-        else:  # it may be the same message twice, id and all
+        else:  # the same message may be there twice, with its id
             key = _numbered_key(stem, number)
             while key in taken_keys:
                 number += 1
@@ -267,7 +270,7 @@ def assign_keys(
 
 
 def _numbered_key(stem: str, number: int) -> str:
-    """Return the key of the message that comes after so many with the same id and content."""
+    """Return the key of a message with `number` equal messages before it, in id and content."""
     if not number:
         return stem
     return hashlib.sha256(f"{stem}\0{number}".encode()).hexdigest()[:32]
@@ -294,7 +297,7 @@ def is_expendable(message: Any) -> bool:
 def tools_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
     """Return, for each message, the tools whose results it holds.
 
-    The nearest call before it names the tool, as ids are used again.
+    The nearest call before it names the tool, because ids are used again.
     """
     called: dict[str, str] = {}
     tools: list[tuple[str, ...]] = []
@@ -328,11 +331,11 @@ def fields_of(message: Any) -> Any:
     return {**vars(message), **extra} if extra else vars(message)
 
 
-def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
-    """Copy a value as JSON data; what has no form in it is tagged or described.
+def to_json_data(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
+    """Copy a value as JSON data; tag or describe what JSON cannot express.
 
-    The copy has the same texts, so it takes little room. `inside` has the identities of the parts
-    around it; the types of what is only described go to `lost`.
+    The copy shares the texts, so it takes little room. `inside` has the id() of the parts around
+    the value. The types of parts that are only described are added to `lost`.
     """
     value_type = type(value)
     if value_type in _LEAVES:
@@ -352,27 +355,29 @@ def tagged(value: Any, lost: list[type], inside: tuple[int, ...] = ()) -> Any:
         return f"[{left_out}]"
     inside = (*inside, id(value))
     if isinstance(value, (list, tuple)):
-        parts = [part if type(part) in _LEAVES else tagged(part, lost, inside) for part in value]
+        parts = [
+            part if type(part) in _LEAVES else to_json_data(part, lost, inside) for part in value
+        ]
         return parts if isinstance(value, list) else {TAG: "tuple", "value": parts}
     if value_type is dict or isinstance(value, Mapping):
         if TAG not in value and _KEYS.issuperset(map(type, value)):
             return {
-                key: part if type(part) in _LEAVES else tagged(part, lost, inside)
+                key: part if type(part) in _LEAVES else to_json_data(part, lost, inside)
                 for key, part in value.items()
             }
-        pairs = [[tagged(part, lost, inside) for part in pair] for pair in value.items()]
+        pairs = [[to_json_data(part, lost, inside) for part in pair] for pair in value.items()]
         return {TAG: "pairs", "value": pairs}
     lost.append(value_type)
     if callable(getattr(value, "model_dump", None)):
         with suppress(Exception):  # as of a class
-            return tagged(value.model_dump(), lost, inside)
+            return to_json_data(value.model_dump(), lost, inside)
     return f"[an object of {value_type.__module__}.{value_type.__qualname__}]"
 
 
 def without_objects(value: Any, inside: tuple[int, ...] = ()) -> Any:
-    """Return a value with objects of a provider's SDK, at any depth, as the dicts that are sent.
+    """Return a value in which objects of a provider's SDK, at any depth, are dicts as sent.
 
-    Without any, it is the value itself. `inside` has the identities of the parts around it.
+    Without such objects, it is the value itself. `inside` has the id() of the parts around it.
     """
     if isinstance(value, (Mapping, list, tuple)):
         parts = [*value.values()] if isinstance(value, Mapping) else value
@@ -385,7 +390,7 @@ def without_objects(value: Any, inside: tuple[int, ...] = ()) -> Any:
             return dict(zip(value, plain_parts, strict=True))
         return plain_parts
     if hasattr(value, "model_dump") and not is_message(value):
-        with suppress(Exception):  # as of a class; who reads it names it
+        with suppress(Exception):  # as of a class; the reader of the message names it in an error
             exclude = getattr(value, "__api_exclude__", None)
             fields = value.model_dump(exclude_none=True, exclude=exclude)
             return fields if isinstance(fields, dict) else value
@@ -393,7 +398,7 @@ def without_objects(value: Any, inside: tuple[int, ...] = ()) -> Any:
 
 
 def characters(value: Any) -> int:
-    """Return the characters that content holds: images and files are most of it."""
+    """Return the characters in a content; images and files have most of them."""
     if isinstance(value, (str, bytes)):
         return len(value)
     parts = value.values() if isinstance(value, dict) else value
@@ -401,9 +406,9 @@ def characters(value: Any) -> int:
 
 
 def has_thoughts(message: Any) -> bool:
-    """Tell whether an answer holds thoughts.
+    """Tell whether an answer has thoughts.
 
-    A provider may leave them out of the count when the answer is sent back to it.
+    A provider may not count them when the answer is sent back to it.
     """
     if any(str(name).startswith("reasoning") for name in message.additional_kwargs):
         return True
@@ -413,7 +418,7 @@ def has_thoughts(message: Any) -> bool:
 
 
 def why_left_out(value: Any, inside: tuple[int, ...]) -> str | None:
-    """Return why a part is not kept inside the parts with these identities; None if it is."""
+    """Return why a part is not kept; None if it is. `inside` has the id() of parts around it."""
     if id(value) in inside:
         return "a part that holds itself"
     if len(inside) >= MAX_NESTING:
@@ -427,9 +432,9 @@ def sendable(text: str) -> str:
 
 
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
-    """Read the text of an `Encoded`; what is no message is a `MessageError`."""
+    """Read the text of an `Encoded`; raise `MessageError` if it is no message."""
     try:
-        data = json.loads(text, object_hook=_untagged)
+        data = json.loads(text, object_hook=_from_json_data)
         if form == "langchain":
             from langchain_core.messages import messages_from_dict
 
@@ -447,6 +452,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _untagged(value: dict[str, Any]) -> Any:
+def _from_json_data(value: dict[str, Any]) -> Any:
     reader = _READERS.get(value.get(TAG, ""))
     return reader(value["value"]) if reader else value

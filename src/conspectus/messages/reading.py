@@ -1,7 +1,7 @@
 """Read histories in the form of any provider: text, media, tool calls and answers.
 
-What was read of a LangChain message is remembered as long as the message lives, of a dict as long
-as it is in the newest history of its thread. A message is compared with a copy at each call, so
+What was read is remembered: for a LangChain message as long as the object lives, for a dict as long
+as it is in the newest history of its thread. At each call a message is compared with a copy, so
 that a change in place is noticed.
 """
 
@@ -41,12 +41,12 @@ from conspectus.messages.message import (
     as_text,
     assign_keys,
     fields_of,
-    tagged,
+    to_json_data,
     without_objects,
 )
 
 THREADS = 256
-"""Threads in each memory of this process; the one that was not used for longest goes first."""
+"""Threads in each memory of this process; the least recently used thread is dropped first."""
 
 CHARACTERS = 64_000_000
 """Characters in each memory of this process, images included; each message counts for
@@ -65,21 +65,21 @@ ROLES: dict[str, Role] = {
 }
 
 FUNCTION = "function:"
-"""Begins the id that we give to a call in OpenAI's first form, which had none; the function's name
-follows."""
+"""The start of the id that we give to a call in OpenAI's first form, which had no ids. The
+function's name follows."""
 
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
 PLAIN_FIELDS = frozenset(("role", "content", "id", "name", "tool_call_id"))
-"""With no other fields, nothing is said beside the text in `content`."""
+"""A message with no other fields says nothing but the text in `content`."""
 
 _NOT_OF_RESULT = frozenset(
     (*TOOL_USE, "type", "id", "call_id", "is_error", "status", "approval_request_id")
 )
-"""Fields of an answer that are no part of what it says."""
+"""Fields of an answer that are no part of its text."""
 
 _NOT_OF_TEXT = frozenset(("type", "id", "index", "content", CACHE))
-"""Fields of a block of an unknown kind that say nothing beside its content."""
+"""Fields of a block of an unknown kind that are not read as text."""
 
 _fields_but_source = attrgetter(*(field.name for field in fields(Message)[1:]))
 
@@ -87,12 +87,12 @@ _of_dicts = BoundedCache[Hashable, tuple[int, list[Message]]](THREADS, CHARACTER
 """The dicts of the newest history of each thread, as read, with the characters in them."""
 
 _of_objects: dict[int, tuple[KeyedRef[int, Any], tuple[Any, ...]]] = {}
-"""By a LangChain message's identity: the message, weakly, and all fields of its `Message` but the
-first, which is itself. The last has a copy of what the message held, to compare it with."""
+"""By the id() of a LangChain message: a weak reference to it, and all fields of its `Message` but
+the first, which is the message. The last field has a copy of the content, to see changes."""
 
 
 def as_messages(value: Any) -> Any:
-    """Return the messages of a request's body, or of a graph's state; all else as it is.
+    """Return the messages of a request's body, or of a graph's state; any other value as it is.
 
     Example:
         >>> as_messages({"messages": [{"role": "user", "content": "hi"}]})
@@ -109,11 +109,11 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
     Args:
         messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of OpenAI's
             Responses. Objects of their SDKs, dicts with some in them as well, are read as dicts.
-        thread: names the thread whose history it is, so that its next history is read from the
-            first new dict on. Default: dicts are read anew.
+        thread: a name for the thread of the history. The next history of the thread is then read
+            from the first new dict on. Default: all dicts are read each time.
 
     Raises:
-        MessageError: one of them cannot be understood; names it and the expected form.
+        MessageError: a message cannot be understood. The error names it, and the expected form.
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
         raise MessageError(
@@ -122,18 +122,18 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
         )
     _, remembered = _of_dicts.get(thread) or (0, [])
     result: list[Message] = []
-    open_answer = ""  # how the answer of the message before this one goes on
+    open_answer = ""  # how the answer in the message before this one is continued
     for index, source in enumerate(messages):
-        # A history comes again in the same order.
+        # A history has the same order the next time.
         is_remembered = index < len(remembered) and type(source) is dict
         message = remembered[index] if is_remembered else None
         if message is None or not is_unchanged(message.remembered.copy, source):
             message = read_message(source, index)
             source = message.source
         is_answer = message.role == "assistant"
-        in_response = open_answer == message.goes_on == "response"
+        in_response = open_answer == message.continuation == "response"
         continues_reply = is_answer and (open_answer == "pause" or in_response)
-        open_answer = message.goes_on if is_answer else ""
+        open_answer = message.continuation if is_answer else ""
         if message.source is not source or message.continues_reply != continues_reply:
             message = replace(message, source=source, continues_reply=continues_reply)
         result.append(message)
@@ -153,7 +153,7 @@ def read_message(message: Source, index: int = 0) -> Message:
         return Message(message, *remembered)
     try:
         content = fields_of(message)
-        data = tagged(content, [])
+        data = to_json_data(content, [])
         is_json = is_unchanged(data, content)
         if not is_json:
             as_dicts = without_objects(message)
@@ -183,22 +183,22 @@ def _forget(message: KeyedRef[int, Any]) -> None:
 
 
 def is_unchanged(copy: Any, content: Any) -> bool:
-    """Tell whether a message is as it was; numbers are equal as in Python, so that 1 is True."""
+    """Tell whether a message is as it was. Values are compared as in Python: 1 equals True."""
     try:
         return bool(copy == content)
-    except Exception:  # a value that was put in cannot be compared
+    except Exception:  # a value in it cannot be compared
         return False
 
 
 def _copy_to_compare(content: Any) -> Any:
-    """Copy the fields of a message; None if a part cannot be copied, so that it is read anew."""
+    """Copy the fields of a message. Return None if a part cannot be copied."""
     with suppress(Exception):  # such as a part that holds itself, or a lock
         return _copied(content)
     return None
 
 
 def _copied(value: Any) -> Any:
-    """Copy what may change and is read; the rest is compared by identity or equality."""
+    """Copy what may change in place; other values are compared as they are."""
     if isinstance(value, Mapping):
         return {key: _copied(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -209,12 +209,12 @@ def _copied(value: Any) -> Any:
 
 
 class _Raw(NamedTuple):
-    """What a message holds, in whatever form it is."""
+    """The content of a message, whatever form it has."""
 
     role: Role
     fields: Mapping[str, Any]
     metadata: Mapping[str, Any]
-    """What its maker has said beside: for a dict, its other fields."""
+    """Further data of a message: for a dict, its other fields."""
 
     is_item: bool
     """Whether it is an item of OpenAI's Responses, which is a block rather than a message."""
@@ -232,7 +232,7 @@ def _read(source: Any, index: int) -> Message:
         name = raw.fields.get("name")
         message.name = str(name) if name else None
         message.answers = _answers_of(raw)
-    message.goes_on = _continuation(raw)
+    message.continuation = _continuation(raw)
     if raw.metadata:
         dates = (raw.metadata.get(key) for key in DATE_KEYS)
         message.date = next((str(date) for date in dates if date), None)
@@ -261,10 +261,10 @@ def _read(source: Any, index: int) -> Message:
 
 
 def _raw_of(source: Any, index: int) -> _Raw:
-    """Return what a message holds.
+    """Return the content of a message.
 
     Raises:
-        MessageError: it is of another type, or lacks a field; names the expected form.
+        MessageError: it has another type, or lacks a field. The error names the expected form.
     """
     if is_message(source):
         role = ROLES.get(source.type) or _langchain_role(source, index)
@@ -291,14 +291,14 @@ def _answers_of(raw: _Raw) -> tuple[str, ...]:
 
 
 def _continuation(raw: _Raw) -> str:
-    """Return how the answer that a message begins goes on; see `Message.goes_on`."""
+    """Return what continues the answer that a message begins; see `Message.continuation`."""
     if raw.metadata.get("stop_reason") == "pause_turn":
         return "pause"
     return "response" if raw.is_item or raw.fields.get("type") == "message" else ""
 
 
 def _is_plain_text(raw: _Raw) -> bool:
-    """Tell whether a message is its text and nothing else, as most are."""
+    """Tell whether a message is a text and nothing else, as most are."""
     if raw.is_item or type(raw.fields.get("content")) is not str:
         return False
     if raw.fields.get("tool_calls") or raw.fields.get("invalid_tool_calls"):
@@ -326,7 +326,7 @@ def _dict_role(message: Mapping[str, Any], index: int) -> Role:
     """Return the role of a dict.
 
     Raises:
-        MessageError: it has none, or lacks what a message of its role has.
+        MessageError: it has none, or lacks a field that its role needs.
     """
     name = message.get("role")
     content = message.get("content")
@@ -364,14 +364,14 @@ def _checked(part: Any, field: str) -> Any:
 
 @dataclass(slots=True)
 class _Parts:
-    """What the parts of a message say and do, collected one after another."""
+    """The texts, calls and answers in the parts of a message, collected one after another."""
 
     text: list[str] = field(default_factory=list)
     own: list[str] = field(default_factory=list)
     """The speaker's own words in `text`."""
 
     calls: dict[str, Call] = field(default_factory=dict)
-    """By their ids, as some providers list a call twice."""
+    """By their ids, because some providers list a call twice."""
 
     answers: list[str] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
@@ -380,7 +380,7 @@ class _Parts:
     sealed: bool = False
 
     def add_message(self, fields: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
-        """Add a message: its thoughts, its content, and the calls beside it."""
+        """Add a message: its thoughts, its content, and the calls outside of the content."""
         self._add_thoughts(metadata)
         content = fields.get("content")
         if isinstance(content, str) and metadata.get("type") == "computer_call_output":
@@ -400,7 +400,7 @@ class _Parts:
         )  # of hosted tools, in ChatOpenAI's older form
 
     def _add_thoughts(self, metadata: Mapping[str, Any]) -> None:
-        """Add thoughts that stand beside the content; nobody is told them, so they are not own."""
+        """Add thoughts outside of the content. They are said to nobody, and not in `own`."""
         thoughts = metadata.get("reasoning_content") or metadata.get("reasoning")  # as DeepSeek's
         self.add_content(thoughts if isinstance(thoughts, str) else None)
         details = metadata.get("reasoning_details")  # as OpenRouter's
@@ -411,7 +411,7 @@ class _Parts:
         self.own.clear()
 
     def _add_listed_calls(self, fields: Mapping[str, Any]) -> None:
-        """Add calls that stand beside the content, as OpenAI and LangChain write them."""
+        """Add calls outside of the content, as OpenAI and LangChain write them."""
         for key in ("tool_calls", "invalid_tool_calls"):
             listed = fields.get(key)
             for call in listed if isinstance(listed, (list, tuple)) else ():
@@ -424,7 +424,7 @@ class _Parts:
                 self._add_call(call.get("id"), call_fields.get("name"), args or "")
 
     def _add_call(self, call_id: object, name: object, args: Any) -> None:
-        """Add a call; one without an id pairs with nothing and is text."""
+        """Add a call. A call without an id has no result, and is read as text."""
         call = Call(str(call_id or ""), str(name or ""), as_text(args))
         if call.id:
             self.calls.setdefault(call.id, call)
@@ -451,7 +451,7 @@ class _Parts:
                 self.own.append(text)
 
     def add_block(self, block: Mapping[str, Any]) -> None:
-        """Add one block of any provider; an item of OpenAI's Responses is one."""
+        """Add one block of any provider; items of OpenAI's Responses are blocks, too."""
         block = unwrap_block(block)
         self.sealed |= block.get("type") == "compaction" and bool(block.get("encrypted_content"))
         kind = kind_of(block)
@@ -460,7 +460,7 @@ class _Parts:
             self.needs.append(needed)
         if kind.call_id_paths:
             name, args = tool_and_arguments(block, kind)
-            if not kind.args:  # a server's item, which may hold what its tool has drawn
+            if not kind.args:  # an item of the server; it may have an image that its tool made
                 args = self._without_bytes(args)
             self._add_call(first_id(block, kind.call_id_paths), name, args)
         elif kind.answered_id_paths:
@@ -485,7 +485,7 @@ class _Parts:
         self.media += parts.media
 
     def _add_words(self, block: Mapping[str, Any], kind: BlockKind) -> None:
-        """Add what a block says that is neither a call nor an answer."""
+        """Add the text of a block that is neither a call nor an answer."""
         if at_path(block, "source.type") == "text":
             contents = [block["source"].get("data")]
         else:
@@ -502,7 +502,7 @@ class _Parts:
             self.add_content(content)
 
     def _all_of(self, block: Mapping[str, Any]) -> list[Any]:
-        """Return all that a block of an unknown kind holds, as text, and then its content."""
+        """Return all fields of a block of an unknown kind as text, and then its content."""
         content = block.get("content")
         if not isinstance(content, (str, list)):
             return [self._as_text(block)] if block else []
@@ -510,14 +510,14 @@ class _Parts:
         return [self._as_text(remaining), content] if remaining else [content]
 
     def _add_unknown_media(self, block: Mapping[str, Any], kind: BlockKind) -> None:
-        """Add media that stand beside what a block says, under keys that nobody documents."""
+        """Add media that a block has besides its text, under keys that nobody documents."""
         read_keys = {path.partition(".")[0] for path in (*kind.text_paths, *kind.extra_text_paths)}
         for key, part in block.items():
             if key not in read_keys and key not in SIGNED_FIELDS:
                 self._without_bytes({key: part})
 
     def _as_text(self, value: Any) -> str:
-        """Return a value that nothing here knows as text; encoded bytes in it count as media."""
+        """Return a value of an unknown form as text; encoded bytes in it count as media."""
         return as_text(self._without_bytes(value))
 
     def _without_bytes(self, value: Any) -> Any:

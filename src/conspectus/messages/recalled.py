@@ -1,7 +1,7 @@
 """Show recalled originals in a request, and take them out of it again.
 
-Neither changes the history. Code that handles a request takes what was recalled out first, and puts
-it back when the history is in order.
+Neither changes the history. Code that handles a request takes recalled originals out first, and
+puts them back at the end.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from conspectus.messages.users import newest_user_message
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-LEAST_RECALL = 64  # tokens below which hardly one message could be shown
+LEAST_RECALL = 64  # fewer tokens than this hardly show one message
 RECALLED = "recalled"  # `lc_source` of a message that shows recalled text
 
 
 def recalled_message(text: str, turn: str) -> BaseMessage:
-    """Make the message that shows a recalled text; one turn gives the same message."""
+    """Make the message that shows a recalled text; it is the same at each call of a turn."""
     from langchain_core.messages import HumanMessage
 
     return HumanMessage(
@@ -39,13 +39,14 @@ def with_recalled(
 ) -> list[BaseMessage]:
     """Put recalled originals directly before the newest user message.
 
-    Messages before that place are the same at each call of a turn, and stay in caches. If the user
-    message also brings results of tools, which must follow their calls, they go behind it.
+    Messages before that place are the same at each call of a turn, so caches keep them. If the user
+    message also has results of tools, the originals follow it, because a result must follow its
+    call.
     """
     position = newest_user_message(messages) if recalled is not None else None
     if recalled is None or position is None:
         return list(messages)
-    if brings_results(messages[position]):  # between a call and its result a provider takes nothing
+    if brings_results(messages[position]):  # nothing may be between a call and its result
         position += 1
     return [*messages[:position], recalled, *messages[position:]]
 

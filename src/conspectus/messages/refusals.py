@@ -1,7 +1,7 @@
-"""What providers refuse of a request's form, known by the words of their errors.
+"""Features of a request that a provider refuses, recognised by the words of its error.
 
-A model may refuse messages of one role in a row, a system message, or thoughts behind another
-beginning. Without them the same request is taken.
+A model may refuse messages of one role in a row, a system message, or thoughts whose earlier
+messages have changed. It accepts the same request without them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROLES_REFUSED = re.compile(
     r"|consecutive .{0,30}?(?:messages|roles?)|successive user|unexpected role|after role\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""Words of refusals by templates of Mistral, Gemma and others, and by strict gateways."""
+"""Words with which templates of Mistral, Gemma and others, and strict gateways, refuse."""
 
 SYSTEM_REFUSED = re.compile(
     r"system (?:role|messages?) (?:is |are )?not supported|only user and assistant roles are"
@@ -29,7 +29,8 @@ SYSTEM_REFUSED = re.compile(
     r"|unsupported role:? .?(?:system|developer)",
     re.IGNORECASE,
 )
-"""Words of refusals of a system message, as by the first templates of Gemma and Mistral."""
+"""Words with which a system message is refused, for example by old templates of Gemma and
+Mistral."""
 
 THOUGHTS_REFUSED = re.compile(
     r"prefix_mismatch_behavior|bound to a different conversation|"
@@ -37,7 +38,8 @@ THOUGHTS_REFUSED = re.compile(
     r"invalid .{0,10}?signature",
     re.IGNORECASE | re.DOTALL,
 )
-"""Words of refusals of thoughts behind another beginning (Anthropic's preserved thinking)."""
+"""Words with which thoughts are refused after a change before them (Anthropic's preserved
+thinking)."""
 
 
 def refuses_roles(error: BaseException | str) -> bool:
@@ -58,7 +60,7 @@ def refused_by_template(error: BaseException | str) -> RefusedFeature | None:
 
 
 def refuses_thoughts(error: BaseException) -> bool:
-    """Tell whether a provider has refused thoughts behind another beginning, with status 400."""
+    """Tell whether a provider has refused thoughts because of a change before them."""
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
     is_bad_request = status in (400, None)
     return is_bad_request and bool(THOUGHTS_REFUSED.search(safe_text(error)[:SEARCHED_OF_ERROR]))

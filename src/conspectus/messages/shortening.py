@@ -1,6 +1,6 @@
-"""A clipped message: its beginning, its end, a pointer to the original.
+"""Clip a message: keep its beginning and its end, with a pointer to the original.
 
-The table of `blocks` names the parts of a block that may be shortened; the rest stays as it is.
+The table of `blocks` names the parts of a block that may be shortened. All else stays as it is.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 SourceCount = Callable[[Source], int]
 
-POINTER = "archived as "  # stands in every clip, before the name of its original
-ARCHIVED = POINTER + "{cite}"  # where the original is, in the words of a clip
+POINTER = "archived as "  # in every clip, before the name of its original
+ARCHIVED = POINTER + "{cite}"  # what a clip says of the place of its original
 
 MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {pointer}]"
 
 HEAD = 2 / 3
 """Share of a clipped text for its beginning: ends hold results, beginnings the kind of text."""
 
-MAX_PER_TOKEN = 8  # characters that are shown for a token, so that a giant is never counted whole
+MAX_PER_TOKEN = 8  # most characters shown for a token, so that a giant is never counted whole
 
 INPUTS = frozenset({"input_image", "input_file"})
-"""Media of OpenAI's Responses, in which an input text is an `input_text`."""
+"""Kinds of media in OpenAI's Responses. Text between them is an `input_text`."""
 
 SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""
@@ -55,10 +55,10 @@ def clip_message(
     """Shorten a message to at most `limit` tokens, or else as far as possible.
 
     Texts, tool results and long values in tool arguments are shortened in the middle, the longest
-    first. If that is not enough, images and files become short descriptions, and the arguments of a
-    call a part of their text. Ids, names and the pairing of calls with results stay, and so does
-    each block that the table of `blocks` does not shorten. In `pointer`, `{cite}` becomes the
-    original's name.
+    first. If that is not enough, images and files become short descriptions, and a part of their
+    text replaces the arguments of a call. Ids and names stay, calls keep their results, and a block
+    stays that the table of `blocks` does not shorten. In `pointer`, the name of the original
+    replaces `{cite}`.
     """
     if count(message.source) <= limit:
         return message.source
@@ -82,7 +82,7 @@ def smallest_clip(
 
 
 def _clipped(message: Message, length: int, pointer: str, clip_media: bool) -> Source:
-    """Return a message with each of its texts cut to so many characters."""
+    """Return a message with each of its texts cut to a number of characters."""
     pointer = pointer.replace("{cite}", message.cite)
     return _Shortening(message, partial(_cut, length, pointer), pointer, clip_media).message()
 
@@ -108,7 +108,8 @@ class _Shortening:
         original: the message.
         cut: cuts a text.
         pointer: says where the original is.
-        clip_media: whether media are described, with where they are, and arguments cut as a whole.
+        clip_media: whether descriptions, with an address, replace media, and arguments are cut as a
+            whole.
     """
 
     original: Message
@@ -156,7 +157,7 @@ class _Shortening:
         return self._fields(call, CALLS)
 
     def _content(self, value: Any) -> Any:
-        """Shorten content; blocks of plain text that stand in a row become one."""
+        """Shorten content; join blocks of plain text that follow each other."""
         if not isinstance(value, list):
             return self._block(value)
         blocks: list[Any] = []
@@ -214,7 +215,7 @@ class _Shortening:
         return value
 
     def _json(self, value: str) -> str:
-        """Shorten arguments; they stay a JSON object in a string, as providers ask."""
+        """Shorten arguments; they stay a JSON object in a string, because providers need that."""
         try:
             parsed = json.loads(value)
         except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Leave out thoughts that a provider would refuse, now that other messages stand before them.
+"""Leave out thoughts that a provider would refuse, because the messages before them have changed.
 
-Some of Anthropic's models bind a thought to all that stood before it, and refuse a request in which
-that has changed, as a compaction does. A provider allows every thought to be left out but those of
-the last assistant message, whose tool calls have just been answered.
+Some of Anthropic's models bind a thought to all messages before it. They refuse a request in which
+these have changed, as they do in a compaction. A provider allows you to leave out all thoughts,
+except those of the last assistant message, if its tool calls have just been answered.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from conspectus.messages.users import newest_in_users_role
 def without_stale_thoughts(
     view: Sequence[Any], kept: int | None = None, *, all_of_them: bool = False
 ) -> list[Any]:
-    """Leave out the thoughts of messages that stood in view when it was compacted.
+    """Leave out the thoughts of messages that a compaction has kept.
 
     Args:
         view: the messages to send, as dicts or LangChain messages.
-        kept: how many messages at the start of the view a compaction kept. Messages behind them
-            keep their thoughts, so that the same view is sent each time. Default: those before the
-            newest in the user's role.
+        kept: how many messages at the start of the view the compaction has kept. Messages after
+            them keep their thoughts, so that the same view is sent each time. Default: all before
+            the newest message in the user's role.
         all_of_them: leave out every thought, once a provider has refused those that stay.
 
     Example:
@@ -35,7 +35,7 @@ def without_stale_thoughts(
         [{'type': 'text', 'text': 'Yes.'}]
     """
     if kept is None:
-        # A provider goes by the role, whoever wrote the message.
+        # A provider looks at the role, whoever wrote the message.
         kept = newest_in_users_role(view)
     if all_of_them:
         return [without_thoughts(message) for message in view]
@@ -43,8 +43,8 @@ def without_stale_thoughts(
     end = kept
     while end and _brings_only_results(view[end - 1]):
         end -= 1
-    has_results_behind = end < kept or (kept < len(view) and _brings_only_results(view[kept]))
-    if end and has_results_behind:
+    has_results_after = end < kept or (kept < len(view) and _brings_only_results(view[kept]))
+    if end and has_results_after:
         end -= 1  # the message whose calls were answered keeps its thoughts
     return [*map(without_thoughts, view[:end]), *view[end:]]
 
@@ -57,7 +57,7 @@ def _brings_only_results(message: Any) -> bool:
 
 
 def without_thoughts(message: Any) -> Any:
-    """Return a message without its thoughts; itself if it has none, or nothing else."""
+    """Return a message without its thoughts; itself if it has none, or has nothing else."""
     bound_types = _bound_types(message)
     if not bound_types:
         return message
@@ -82,7 +82,7 @@ def _has_type(block: Any, types: Collection[str]) -> bool:
 
 
 def _bound_types(message: Any) -> frozenset[str]:
-    """Return the types of a message's blocks that its provider binds to what stands before."""
+    """Return the types of blocks that the provider of a message binds to the messages before."""
     if not is_message(message):
         return THOUGHT_TYPES if message.get("role") == "assistant" else frozenset()
     if not is_ai_message(message):
@@ -92,4 +92,4 @@ def _bound_types(message: Any) -> frozenset[str]:
     is_claude = "claude" in model or "anthropic" in model
     if provider == "anthropic" or ("bedrock" in str(provider) and is_claude):
         return THOUGHT_TYPES | {"reasoning"}
-    return THOUGHT_TYPES if provider is None else frozenset()  # of others, none are bound
+    return THOUGHT_TYPES if provider is None else frozenset()  # other providers bind none

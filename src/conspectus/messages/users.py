@@ -1,4 +1,4 @@
-"""Whose request is under way: which messages a user wrote, and which of them is the newest."""
+"""Find the user's request: which messages a user wrote, and which of them is the newest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_by_user(message: Source | Message) -> bool:
 
 
 def is_in_users_role(message: Source | Message) -> bool:
-    """Tell whether a message stands in the user's role, and is no summary and no mere result."""
+    """Tell whether a message has the user's role, and is neither a summary nor only a result."""
     if isinstance(message, Message):
         return message.role == "user" and not is_summary_message(message.source)
     if is_message(message):
@@ -36,7 +36,7 @@ def is_in_users_role(message: Source | Message) -> bool:
         in_role = message.get("role") == "user" and bool(content)
     if not in_role or is_summary_message(message):
         return False
-    # A user who only brings results of tools has said nothing.
+    # A message with nothing but results of tools has no words of a user.
     blocks = content if isinstance(content, list) else []
     return not blocks or not all(
         isinstance(block, Mapping) and is_answer(block) for block in blocks
@@ -44,10 +44,10 @@ def is_in_users_role(message: Source | Message) -> bool:
 
 
 def newest_user_message(messages: Sequence[Source | Message]) -> int | None:
-    """Return the place of the user's newest message, of such as were read, too.
+    """Return the place of the user's newest message.
 
-    Where hosts wrote all that stands in the user's role, it is the newest of these; None without
-    one.
+    If hosts wrote all messages in the user's role, it is the newest of these. None if there is no
+    message in that role. The messages may be as callers have them, or as they were read.
     """
     place = _find_newest(messages, is_by_user)
     return newest_in_users_role(messages) if place is None else place
@@ -61,10 +61,10 @@ def newest_in_users_role(messages: Sequence[Source | Message]) -> int | None:
 def _find_newest(
     messages: Sequence[Source | Message], is_wanted: Callable[[Source | Message], bool]
 ) -> int | None:
-    """Return the position of the newest message that is wanted; None without one."""
+    """Return the place of the newest message that passes a test; None if there is none."""
     for position in range(len(messages) - 1, -1, -1):
         message = messages[position]
-        # An agent may have worked long since its user wrote: its messages are passed over fast.
+        # An agent may have worked long since its user wrote, so its messages are skipped fast.
         if getattr(message, "type", "") not in _OF_AGENTS and is_wanted(message):
             return position
     return None

@@ -2,8 +2,8 @@
 
 A limit is set on a model (`ChatOpenAI(max_tokens=256)`) or bound to it
 (`model.bind(max_tokens=128)`), below retries, fallbacks and configurations. An answer that ends at
-a limit that the caller has set is short on purpose; one that ends for another reason, such as a
-full window, is not.
+a limit of the caller is short on purpose. An answer that ends for another reason, such as a full
+window, is not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMIT_SETTINGS = (
     "maxOutputTokens",
     "n_predict",
 )
-"""Names under which models and providers take the limit of an answer."""
+"""Names of the setting that limits an answer, in models and providers."""
 
 INSIDE = (
     "model_kwargs",
@@ -37,24 +37,24 @@ INSIDE = (
     "pipeline_kwargs",
     "parameters",
 )
-"""Settings that hold further ones, in which a limit may stand."""
+"""Settings that contain other settings, among which a limit may be."""
 
 DEEPEST = 16
-"""Wrappers around a model that are looked through."""
+"""The most wrappers around a model that are opened."""
 
 REACHED = 0.9
-"""Share of a limit that an answer which ended there has, as its provider counts tokens. A shorter
+"""An answer that ended at a limit has this share of it, as its provider counts tokens. A shorter
 answer has filled the window instead."""
 
 ESTIMATE_FACTOR = 4
-"""Where no provider counts, an answer has ended at its limit if so many times its estimate reaches
-it, with `UNSEEN_TOKENS` on top."""
+"""If the provider reports no tokens, an answer has ended at its limit if its estimate, times this
+factor and plus `UNSEEN_TOKENS`, reaches the limit."""
 
 UNSEEN_TOKENS = 256
-"""Tokens of thoughts that are not shown, at most."""
+"""The most tokens of thoughts that are not shown."""
 
 MOST_OUTPUT = 0.5
-"""Largest share of the window that is reserved for the answer, whatever a model's settings say."""
+"""The largest share of the window that is reserved for the answer, whatever the settings say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class AnswerLimit:
     """The limit of the answers of one model."""
 
     tokens: int
-    is_set: bool  # by the caller; a default of the model's class is not
+    is_set: bool  # by the caller, and not by a default of the model's class
 
 
 # The limits of a model
@@ -135,7 +135,7 @@ def _first_limit(holders: tuple[object, ...]) -> AnswerLimit | None:
         limits = _limits_in(holder)
         if limits:
             smallest = min(limits, key=lambda limit: limit.tokens)
-            return smallest if smallest.tokens > 0 else None  # 0 and -1 stand for no limit
+            return smallest if smallest.tokens > 0 else None  # 0 and -1 mean no limit
     return None
 
 
@@ -155,7 +155,7 @@ def _setting(holder: object, name: str) -> Any:
         return holder.get(name)
     try:
         return getattr(holder, name, None)
-    except Exception:  # a property of somebody's own class
+    except Exception:  # a property of a caller's own class
         return None
 
 
@@ -182,7 +182,7 @@ def ends_at_limit(answer: Any, limits: list[AnswerLimit], count: Callable[[str],
     return any(ESTIMATE_FACTOR * estimate + UNSEEN_TOKENS >= limit for limit in limits_set)
 
 
-# What an answer takes of a window
+# How much of a window an answer takes
 
 
 def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:

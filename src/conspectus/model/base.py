@@ -23,7 +23,7 @@ the notes. `"whole"`: one text that replaces the summary so far."""
 
 @dataclass(frozen=True, slots=True)
 class LastRequest:
-    """An agent's last request, as it was sent."""
+    """An agent's last request, with which a summary can use the provider's cache."""
 
     model: Runnable[Any, Any]
     messages: Sequence[Any]  # the system prompt comes first
@@ -31,7 +31,7 @@ class LastRequest:
     tool_choice: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)  # of this call only
     window: int | None = None  # the model's input limit in tokens; None if it is unknown
-    at: float = 0.0  # when it was answered, by `time.monotonic()`
+    at: float = 0.0  # when it was answered, or made, by `time.monotonic()`
     any_model: bool = False  # whether a summariser with another model may use this request
 
     def bound(self) -> Runnable[Any, Any]:
@@ -41,7 +41,7 @@ class LastRequest:
         """
         if not self.tools:
             return self.model.bind(**self.settings) if self.settings else self.model
-        model: Any = self.model  # a chat model, as it has tools
+        model: Any = self.model  # a request with tools has a chat model
         bound: Runnable[Any, Any] = model.bind_tools(
             list(self.tools), tool_choice=self.tool_choice, **self.settings
         )

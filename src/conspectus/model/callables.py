@@ -1,4 +1,4 @@
-"""The summariser that is a user's own function: messages in, text out, as LangChain has it."""
+"""The summariser that is a caller's own function: messages in, text out, as in LangChain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.message import message_of
 from conspectus.model.answers import rejection_reason
 from conspectus.model.base import SummaryRequest, check_settings
-from conspectus.model.calls import Caller, Check, SteppedSummarizer
+from conspectus.model.calls import AnswerCheck, Caller, SteppedSummarizer
 from conspectus.model.chunks import Part, divide
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
 FOREVER = 1e9
-"""Seconds that a call without a limit of its own may take."""
+"""Seconds for a call that has no limit."""
 
 
 class CallableSummarizer(SteppedSummarizer):
@@ -79,10 +79,10 @@ class CallableSummarizer(SteppedSummarizer):
         summary = request.summary_so_far
         check = partial(rejection_reason, request=request, min_tokens=self.min_tokens)
         for piece in readings(request.entries, self._trim, request.count):
-            messages = _behind_summary(summary, piece)
-            if self._trim is None and request.tokens:  # one reading of all, which were counted
+            messages = _with_summary_first(summary, piece)
+            if self._trim is None and request.tokens:  # all are read at once, and were counted
                 read_tokens = request.tokens
-                check_piece: Check = check
+                check_piece: AnswerCheck = check
             else:
                 read_tokens = caller.size(piece)
                 check_piece = partial(check, leaving=read_tokens)
@@ -92,9 +92,9 @@ class CallableSummarizer(SteppedSummarizer):
 
 
 def _hash_of_code(code: CodeType | None) -> str:
-    """Hash what a function does, as two lambdas of one line have one name; empty without code.
+    """Hash what a function does, because two lambdas in one line have one name; empty without code.
 
-    Names and plain constants count, and functions inside; what a closure holds does not.
+    Names, plain constants and inner functions count. The values that a closure holds do not.
     """
     if code is None:
         return ""
@@ -104,7 +104,7 @@ def _hash_of_code(code: CodeType | None) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
-def _behind_summary(summary: str, messages: list[BaseMessage]) -> list[BaseMessage]:
+def _with_summary_first(summary: str, messages: list[BaseMessage]) -> list[BaseMessage]:
     """Return messages with the summary so far before them, if there is one."""
     from langchain_core.messages import HumanMessage
 
@@ -138,7 +138,7 @@ def _callable_either_way(runnable: Runnable[Any, Any]) -> Runnable[Any, Any]:
             lambda messages: on_own_loop(lambda: runnable.ainvoke(messages)), runnable.ainvoke
         )
     if is_sync and not is_async:
-        # In no thread of the loop's own: its end would wait for a function that hangs.
+        # Not in a thread of the loop's pool: the loop's end would wait for a function that hangs.
         function: Any = getattr(runnable, "func", None)
         return RunnableLambda(
             function, lambda messages: await_in_daemon(lambda: runnable.invoke(messages))
@@ -174,7 +174,7 @@ def readings(
 
 
 def _whole_messages(piece: Sequence[Part]) -> list[Message]:
-    """Return the messages of a reading, without those of which it has a part, which is text."""
+    """Return the messages of a reading that are in it whole. The parts of others are text."""
     return [part.entry for part in piece if not part.label]
 
 
@@ -197,8 +197,9 @@ def _misses_calls_or_results(entries: Sequence[Message]) -> bool:
 def _message(part: Part, torn: bool) -> BaseMessage:
     """Make a message of a reading that providers accept.
 
-    A part of a message becomes text. So do all calls and results of a `torn` reading, in which some
-    miss each other, as where an exchange is larger than a reading.
+    A part of a message becomes text. In a `torn` reading, some calls or results miss each other,
+    for example because an exchange is larger than a reading. Then all calls and results become
+    text.
     """
     entry = part.entry
     message = message_of(entry)
@@ -221,7 +222,7 @@ def _message(part: Part, torn: bool) -> BaseMessage:
 def on_own_loop(call: Callable[[], Awaitable[Any]]) -> Any:
     """Return the answer of an async call, which runs on a loop of its own in a daemon thread.
 
-    It is for callers that have no loop, or must not stop theirs.
+    It is for callers that have no loop, or must not block theirs.
     """
 
     async def call_on_loop() -> Any:

@@ -1,4 +1,4 @@
-"""Calls of one model or function: what they cost, what they answered, and one more where needed."""
+"""Calls of one model or function: their answers and costs, and a second call if one is needed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     Prompt = list[BaseMessage]
 
-Check = Callable[..., str]
-"""Says why a text cannot be used; returns an empty text if it can."""
+AnswerCheck = Callable[..., str]
+"""Returns why a text cannot be used; an empty text if it can."""
 
 _AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
 
@@ -43,14 +43,14 @@ POSITIONAL = (
 )
 
 BEGINS = 60
-"""Characters of a refused answer that an error shows."""
+"""Characters of a rejected answer that an error shows."""
 
 CALL_TAGS = ("nostream", "middleware:summarize")
 """Tags of a summariser's calls. LangGraph keeps the first out of its streams. DeerFlow's journal
 books the tokens of the second to summaries."""
 
 CHAT_MODELS = "langchain_core.language_models.chat_models"
-"""The module whose async methods ask a model's sync ones in a thread."""
+"""The module with the async methods that call a model's sync methods in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class CallAnswer:
 
 @dataclass(slots=True)
 class Caller:
-    """Calls one model, which errors call `name`, and keeps what each call cost."""
+    """Calls one model, and keeps the cost of each call. `name` is its name in errors."""
 
     model: Runnable[Any, Any]
     name: str
@@ -74,7 +74,7 @@ class Caller:
     costs: list[Cost] = field(default_factory=list)
     cuts: list[int] = field(default_factory=list)  # of the answers that are used
     refused: set[RefusedFeature] = field(default_factory=set)
-    """What the model has refused, as long as its summariser lives."""
+    """Features that the model has refused since its summariser was made."""
 
     @property
     def is_model(self) -> bool:
@@ -84,14 +84,14 @@ class Caller:
     def size(self, prompt: Prompt) -> int:
         """Return the tokens of a prompt."""
         per_message = PER_MESSAGE if self.is_model else 0
-        # One long text is counted several times faster than as many short ones.
+        # Counting one long text is several times faster than counting many short ones.
         text = "\n".join(str(message.content) for message in prompt)
         return self.count(text) + per_message * len(prompt)
 
     async def ask(
         self,
         prompt: Prompt,
-        check: Check,
+        check: AnswerCheck,
         *,
         most: int | None = None,
         size: int | None = None,
@@ -118,7 +118,7 @@ class Caller:
         is_too_long = most is not None and self.count(answer.text) > most
         if once or not (answer.wrong or is_too_long):
             return self._text_or_rejection(answer)
-        if not self.is_model:  # a function takes messages, and no words about its answer
+        if not self.is_model:  # a function cannot be told what was wrong
             return self._text_or_rejection(await self._call_once(prompt, check, size))
         if answer.wrong:
             again = _with_complaint(prompt, answer.wrong)
@@ -126,13 +126,13 @@ class Caller:
         assert most is not None, "it is too long for no limit"
         return self._text_or_rejection(await self._shorter(answer, check, most))
 
-    async def _shorter(self, answer: CallAnswer, check: Check, most: int) -> CallAnswer:
-        """Have an answer shortened; return it as it is if that fails or makes it no shorter."""
+    async def _shorter(self, answer: CallAnswer, check: AnswerCheck, most: int) -> CallAnswer:
+        """Have an answer shortened; return it unchanged if that fails or makes it no shorter."""
         prompt = prompts.shorter(answer.text, self.count(answer.text), most)
         try:
             shorter = await self._call_once(prompt, check, self.size(prompt))
         except SummaryError:
-            return answer  # it is paid for and whole; whoever asked makes it fit
+            return answer  # it is paid for and complete; the caller makes it fit
         is_shorter = self.count(shorter.text) < self.count(answer.text)
         return shorter if is_shorter and not shorter.wrong else answer
 
@@ -151,13 +151,13 @@ class Caller:
             f"{remedy}"
         )
 
-    async def _call_once(self, prompt: Prompt, check: Check, sent_tokens: int) -> CallAnswer:
-        """Make one call, and keep its cost whatever becomes of it."""
+    async def _call_once(self, prompt: Prompt, check: AnswerCheck, sent_tokens: int) -> CallAnswer:
+        """Make one call, and keep its cost in any case."""
         model, provider = model_and_provider(self.model, self.name) if self.is_model else ("", "")
         name = model or self.name
         facts = {"summarizer": self.name, "provider": provider, "request": self.kind}
         with observing("model_call", name=name, **facts) as observation:
-            # A call that is cancelled, or answered too late, was read all the same and is charged.
+            # Providers charge for a call that is cancelled, or answered too late.
             unanswered = Cost(1, sent_tokens, 0, estimated_calls=1)
             cost = unanswered
             try:
@@ -171,7 +171,7 @@ class Caller:
             except Exception as error:
                 failure = as_summary_error(error, self.name, self.timeout, is_model=self.is_model)
                 if cost is unanswered and not isinstance(failure, SummarizerTimeout):
-                    cost = Cost(1)  # providers charge nothing for what they turn down
+                    cost = Cost(1)  # providers charge nothing for a request that they refuse
                 outcome = "error" if failure.failure == "summary" else failure.failure
                 observation.add(outcome=outcome)
                 raise failure from (error if failure is not error else error.__cause__)
@@ -188,7 +188,7 @@ class Caller:
         return Cost(1, sent_tokens, self.count(text[:LONGEST_ANSWER]), estimated_calls=1)
 
     async def _send(self, prompt: Prompt, name: str) -> Any:
-        """Send a prompt; once more without what the model's template refuses."""
+        """Send a prompt. If the model's template refuses a feature, send it again without that."""
         model = self.model
         while True:
             messages = without_refused(prompt, self.refused)
@@ -239,7 +239,7 @@ class Caller:
 
 
 class SteppedSummarizer:
-    """A summariser that is a coroutine of steps: whoever stops awaiting it stops its calls."""
+    """A summariser whose work is one coroutine: cancelling it stops its calls."""
 
     name: str
     _model: Runnable[Any, Any]
@@ -252,9 +252,9 @@ class SteppedSummarizer:
         """What the model's template has refused so far, for all of its later requests."""
         return set()
 
-    async def summarize_flow(self, request: SummaryRequest) -> Summary:
-        """Summarise, step by step; without entries, the summary so far is returned."""
-        caller = Caller(
+    def _caller_for(self, request: SummaryRequest) -> Caller:
+        """Return what makes the calls for a request."""
+        return Caller(
             self._model,
             self.name,
             request.count,
@@ -262,6 +262,10 @@ class SteppedSummarizer:
             kind=self._request_kind,
             refused=self._refused,
         )
+
+    async def summarize_flow(self, request: SummaryRequest) -> Summary:
+        """Summarise, step by step; without entries, the summary so far is returned."""
+        caller = self._caller_for(request)
         if not request.entries:
             return Summary(request.summary_so_far, read=())
         try:
@@ -278,25 +282,25 @@ class SteppedSummarizer:
         )
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        """Summarise; raises a `SummaryError` that says why where it cannot."""
+        """Summarise; raises a `SummaryError` with the reason if that is not possible."""
         return run(self.summarize_flow(request))
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        """Summarise on an event loop; a cancellation passes and leaves no call behind."""
+        """Summarise on an event loop. A cancellation also ends the calls."""
         return await arun(self.summarize_flow(request))
 
 
 def _with_complaint(prompt: Prompt, wrong: str) -> Prompt:
-    """Return a prompt that says behind its last message why the answer before was not used."""
+    """Return a prompt whose last message ends with why the answer before was not used."""
     *beginning, last = prompt
     words = f"{last.content}\n\n{_AGAIN.format(wrong)}"
     return [*beginning, last.model_copy(update={"content": words})]
 
 
 def _invoke(call: Callable[..., Any], prompt: Prompt) -> Any:
-    """Call a model; a method of a caller's own class may take the messages alone."""
+    """Call a model. The method of a caller's own class may take only the messages."""
     takes_messages_alone = False
-    with suppress(ValueError, TypeError):  # of what is not written in Python
+    with suppress(ValueError, TypeError):  # it is not written in Python
         parameters = signature(call).parameters.values()
         positional = [parameter for parameter in parameters if parameter.kind in POSITIONAL]
         takes_messages_alone = (
@@ -315,7 +319,7 @@ def reported(usage: Mapping[str, Any]) -> Cost:
         count = (usage.get(group) or {}).get(name)
         return count if isinstance(count, int) and count > 0 else 0
 
-    # LangChain tells writes to Anthropic's cache by their lifetime, or as a whole, never both.
+    # LangChain reports writes to Anthropic's cache by lifetime or in total, never both.
     hour = detail("input_token_details", "ephemeral_1h_input_tokens")
     by_lifetime = hour + detail("input_token_details", "ephemeral_5m_input_tokens")
     return Cost(
@@ -339,7 +343,7 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
         return model_name or suffix, prefix
     try:
         provider = inner._get_ls_params().get("ls_provider") if is_chat_model(inner) else ""
-    except Exception:  # somebody's own model; nothing of ours hangs on it
+    except Exception:  # of a caller's own model; the name is only for reports
         provider = ""
     return model_name, provider or ""
 
@@ -347,7 +351,8 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
 def answers_in_sync(model: object) -> bool:
     """Tell whether a chat model has no async form of its own.
 
-    LangChain would ask it in a thread of the loop's pool, for which the end of the loop waits.
+    LangChain would call it in a thread of the loop's pool, and the end of the loop would wait for
+    that thread.
     """
     inner = innermost(model)
     if not is_chat_model(inner):
@@ -364,9 +369,9 @@ def profile_window(model: object) -> int | None:
 
 
 def call_config() -> RunnableConfig:
-    """Mark a call as a summariser's own, beside the marks of the run around it.
+    """Mark a call as a summariser's own, in addition to the marks of the run around it.
 
-    Its tokens and events then stand in no stream of that run.
+    So the streams of that run do not show its tokens and events.
     """
     from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
     from langchain_core.runnables.config import ensure_config

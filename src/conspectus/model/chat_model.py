@@ -29,26 +29,26 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
 DEFAULT_WINDOW = 32_000
-"""Input limit, in tokens, of a model of which nothing is known. A model that takes less says so by
-an error, after which smaller pieces are read."""
+"""The input limit, in tokens, of an unknown model. If the model takes less, its error says so, and
+smaller pieces are read."""
 
 LEAST_READING = 200
-"""Tokens of messages in one reading. Below that, frames are most of it."""
+"""The fewest tokens of messages in one reading. With fewer, frames would be most of it."""
 
 SMALLEST_READING = 500
-"""Tokens down to which a reading is halved after an overflow."""
+"""A reading is halved after an overflow, but not below so many tokens."""
 
 LEAST_NOTES = 50
-"""Tokens that the notes on one piece may take at least."""
+"""The fewest tokens for notes on one piece."""
 
 ANSWER_DIVISOR = 3
-"""An answer takes at most one part in so many of the window. The rest is for reading."""
+"""An answer takes at most one part in so many of the window, so that the rest is for reading."""
 
 NOTES_SHARE = 3
 """Notes on the earlier pieces take one part in so many of the reading of the last piece."""
 
 _LARGEST_LABEL = "999 of 999"
-"""A label as long as that of any part may become."""
+"""A label that is as long as any label can be."""
 
 
 class ChatModelSummarizer(SteppedSummarizer):
@@ -116,7 +116,7 @@ class ChatModelSummarizer(SteppedSummarizer):
         self.identity = self._identity(None if is_ours else prompt)
 
     def _identity(self, prompt: str | None) -> str:
-        """Return a hash of all that its summaries depend on."""
+        """Return a hash of all settings that change its summaries."""
         settings = (
             type(self.model).__qualname__,
             str(getattr(self.model, "temperature", None)),
@@ -139,22 +139,26 @@ class ChatModelSummarizer(SteppedSummarizer):
         if self.form == "whole":
             request = replace(request, form="whole")
         if request.last is not None:
-            return await self._asked_behind(request.last, request, caller)
+            return await self._ask_after_last_request(request.last, request, caller)
         request = request.within(self.answer_limit)
         return await _Reading(self, request, caller).summary()
 
-    async def _asked_behind(
+    def _caller_for(self, request: SummaryRequest) -> Caller:
+        caller = super()._caller_for(request)
+        if request.last is None:
+            return caller
+        return replace(caller, model=request.last.bound(), kind="cached")
+
+    async def _ask_after_last_request(
         self, last: LastRequest, request: SummaryRequest, caller: Caller
     ) -> str:
-        """Ask for the summary behind an agent's last request, which holds all that is to be read.
+        """Ask for the summary after an agent's last request, which has all that must be read.
 
-        An answer that is no summary is not asked for again: the engine then asks by the smallest
-        request.
+        If the answer is no summary, it is not asked for again here: the engine then sends the
+        smallest request.
         """
         from langchain_core.messages import HumanMessage
 
-        caller.model = last.bound()
-        caller.kind = "cached"
         request = request.within(answer_limit(caller.model))
         instruction = HumanMessage(prompts.instruction(request))
         return await caller.ask(
@@ -166,9 +170,9 @@ class ChatModelSummarizer(SteppedSummarizer):
         )
 
     def obstacle(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
-        """Say why it does not ask behind an agent's last request, which has so many tokens.
+        """Say why it cannot ask after an agent's last request, which has so many tokens.
 
-        The answer is empty if it does ask.
+        The answer is empty if it can.
         """
         if self._template:
             return "a summary_prompt says where the messages go"
@@ -197,7 +201,7 @@ def chat_model_named(model: str) -> BaseChatModel:
     """Return the chat model of a name, such as `openai:gpt-5-mini`.
 
     Raises:
-        PolicyError: it cannot be built; names the package to install where that is missing.
+        PolicyError: it cannot be built. The error names the package to install if one is missing.
     """
     suggestion = "" if ":" in model else did_you_mean(model, [EMBEDDED])
     if suggestion or not model.strip():
@@ -218,7 +222,7 @@ def chat_model_named(model: str) -> BaseChatModel:
 
 
 def _package_to_install(error: Exception) -> str:
-    """Name the package of a model's provider, with the command where the error tells which."""
+    """Name the package of a model's provider, with the command if the error says which."""
     if not isinstance(error, ImportError):
         return "its provider's package"
     mentioned = re.search(r"langchain[-_]([a-z_-]+)", str(error))
@@ -253,8 +257,8 @@ class _Reading:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Work out how many tokens of messages one reading holds beside the notes so far."""
-        # Measured with frames around nothing, so that no estimate is below what is really sent.
+        """Calculate how many tokens of messages one reading holds next to the notes so far."""
+        # Empty frames are measured, too, so that no estimate is too low.
         empty_prompt = self._prompt(_messages("-"))
         self.base = self.caller.size(empty_prompt) + self.request.count(prompts.PART)
         taken = self.base + self.request.limit + 2 * PER_MESSAGE
@@ -269,7 +273,7 @@ class _Reading:
             )
 
     def _fits_with_brief_summary(self) -> bool:
-        """Tell whether the messages are read in fewer parts beside shorter notes so far."""
+        """Tell whether shorter notes so far save a reading."""
         request = self.request
         saved = request.count(request.summary_so_far) - request.count(request.brief_summary)
         if not request.brief_summary or saved <= 0:
@@ -282,10 +286,10 @@ class _Reading:
         return len(divide(self.parts, room, self._count, self._size))
 
     async def summary(self) -> str:
-        """Read all messages and return the summary; in smaller pieces after an overflow.
+        """Read all messages and return the summary. After an overflow, read smaller pieces.
 
         Raises:
-            SummarizerOverflow: the smallest pieces were still too large for the model.
+            SummarizerOverflow: the smallest pieces were too large for the model, too.
         """
         while True:
             try:
@@ -312,7 +316,7 @@ class _Reading:
         return await self._summary_of("\n".join(notes))
 
     async def _summary_of(self, material: str, size: int | None = None) -> str:
-        """Have the summary written; `size` are the tokens of the prompt, if they are known."""
+        """Ask for the summary. `size` is the size of the prompt in tokens, if it is known."""
         request = self.request
         return await self.caller.ask(
             self._prompt(material),
@@ -324,10 +328,10 @@ class _Reading:
     def _split_off_last_piece(
         self, pieces: list[list[Part]], around_notes: int
     ) -> tuple[list[list[Part]], list[Part]]:
-        """Return the pieces to take notes on, and the one that is read together with these notes.
+        """Return the pieces to take notes on, and the piece that is read together with these notes.
 
-        So there are as many readings as pieces. Where notes on the others would take more than half
-        of a reading, notes are taken on all pieces, and the last one is empty.
+        So there are as many readings as pieces. If notes on the others would take more than half of
+        a reading, notes are taken on all pieces, and the last one is empty.
         """
         for number in (len(pieces), len(pieces) + 1):
             others = number - 1
@@ -346,7 +350,7 @@ class _Reading:
         self, pieces: Sequence[Sequence[Part]], room: int, around_notes: int, *, is_all: bool
     ) -> list[str]:
         """Take notes on each piece, and return them framed, in `room` tokens together."""
-        shares = len(pieces) + (1 if is_all else 0)  # one to spare, as notes alone fill the reading
+        shares = len(pieces) + (1 if is_all else 0)  # one is spare if notes alone fill the reading
         share = room // shares - around_notes
         limit = max(LEAST_NOTES, min(self.request.limit, share))
         take_notes = partial(self._notes_on, limit=limit)
@@ -377,7 +381,7 @@ class _Reading:
         return prompts.prompt(self.summarizer._template, self.request, material, part)
 
     def _size(self, entry: Message, text: str = "") -> int:
-        """Return the tokens of a message in its frame; without a text, those of the frame alone."""
+        """Return the tokens of a message in its frame; without a text, of the frame alone."""
         label = "" if text else _LARGEST_LABEL
         return self.request.count(prompts.message_frame(entry, text, label)) + 1
 

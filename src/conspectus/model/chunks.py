@@ -1,4 +1,4 @@
-"""A span divided into pieces that fit one reading: nothing left out, nothing twice, in order."""
+"""Messages divided into pieces that fit one reading: each once, and in order."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from conspectus.messages import Message
 
 SAFE_STEP = 0.9
-"""Share of an average part that is cut off at once, as text is not equally dense everywhere."""
+"""The share of an average part that is cut off at once, because text is not equally dense."""
 
-# Ends of lines, sentences and words, the best first
+# Ends of lines, sentences and words; the best come first
 ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", "；", " ")
 
 
@@ -21,7 +21,7 @@ class Part:
     entry: Message
     text: str
     size: int  # in tokens, frame included
-    label: str = ""  # `2 of 3` where the message is divided
+    label: str = ""  # `2 of 3` if the message is divided
 
 
 def divide(
@@ -29,10 +29,10 @@ def divide(
 ) -> list[list[Part]]:
     """Return pieces of at most `room` tokens that together are all of the parts.
 
-    They are as few as fit, and of like size. A call and the results right behind it stay in one
-    piece if they fit one, and so does a message; a longer one is divided at line or sentence ends.
-    Only a single character in its frame may exceed the room. `frame` tells the tokens of a message
-    without its text.
+    They are as few as possible, and of similar size. A message stays in one piece if it fits one,
+    and so does a call with the results directly after it. A longer one is divided at the ends of
+    lines or sentences. Only a single character in its frame may exceed the room. `frame` returns
+    the tokens of a message without its text.
     """
     groups = list[list[Part]]()
     for part in parts:
@@ -122,7 +122,7 @@ def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
 
 
 def _good_end(text: str, start: int, stop: int) -> int:
-    """Return the position behind the last line, sentence or word in a range, or its end."""
+    """Return the position after the last line, sentence or word in a range, or its end."""
     for mark in ENDS:
         position = text.rfind(mark, start, stop)
         if position >= 0:

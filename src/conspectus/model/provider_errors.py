@@ -1,4 +1,4 @@
-"""The errors of providers, told apart without their libraries."""
+"""What errors of providers mean, without their libraries."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ OVERFLOWS = (
     ("messages': array too long|input': array too long|too much media", "OpenAI, Anthropic"),
     ("extra usage + long context", "Claude's subscriptions"),
 )
-"""Words for a request that is too long, and who uses them. A bar stands between alternatives, and a
-plus between words that occur together in any order."""
+"""Words for a request that is too long, and who uses them. A bar divides alternatives; a plus
+divides words that occur together in any order."""
 
 CAUSES = 5
-"""Errors of a chain of causes that are read."""
+"""The most errors of a chain of causes that are read."""
 
-# Parts of the names of errors, and of the codes in their bodies, for failures that may pass and for
-# those that come again with the same request.
+# Parts of the names of errors, and of the codes in their bodies: of failures that may pass, and of
+# failures that the same request would cause again.
 _PASSING = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
     throttl resourceexhausted connect protocolerror readerror writeerror jsondecodeerror""".split()
 _LASTING = """authenticat unauthori forbidden permission accessdenied notfound badrequest
@@ -72,7 +72,7 @@ _NO_CREDIT = ("insufficient quota", "credit balance is too low", "billing error"
 _BUSY = (408, 425, 429, *range(500, 600))  # by their status
 
 QUOTED = 300
-"""Characters of an error that ours repeats."""
+"""The most characters of an error that our error quotes."""
 
 _VISIBLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
@@ -140,15 +140,15 @@ def lasts(error: BaseException) -> bool | None:
 def as_summary_error(
     error: Exception, name: str, timeout: float | None, *, is_model: bool = True
 ) -> SummaryError:
-    """Return the failure of a summariser as one of ours, marked if it may pass.
+    """Return the failure of a summariser as one of our errors, marked if it may pass.
 
     An exception by which LangGraph leaves a node, such as an interrupt, is raised again.
 
     Args:
         error: what the call raised.
         name: the name of the summariser.
-        timeout: seconds that it was given.
-        is_model: it is a model, and no user's function.
+        timeout: seconds that it had.
+        is_model: whether it is a model, and not a caller's function.
     """
     if isinstance(error, SummaryError):
         return error
@@ -201,7 +201,7 @@ def _failure(
 class _ErrorFacts(NamedTuple):
     """What an error says, in small letters."""
 
-    status: int | None  # None for errors without one, and for 2xx, as a stream may begin well
+    status: int | None  # None for errors without one, and for 2xx: a stream may fail later
     names: str  # of its classes, with its codes, without underscores
     words: str  # its message, its class names and its codes, with spaces for underscores
 

@@ -15,16 +15,16 @@ from typing import Any
 PROVIDERS = tuple(
     "anthropic openai google_genai mistralai groq deepseek xai fireworks together".split()
 )
-"""Providers whose package for LangChain lists its models, `langchain_` in front."""
+"""Providers whose package for LangChain, `langchain_` and this name, lists its models."""
 
-_DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # of a snapshot, behind a model's name
+_DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")  # of a snapshot, after a model's name
 
 
 def input_limit_named(model: str, limits: Mapping[str, int]) -> int | None:
-    """Find the input limit of a model by names or patterns; None without one.
+    """Find the input limit of a model by names or patterns; None if there is none.
 
-    The name itself comes first, then the name without a provider in front, then patterns (`*`
-    matches anything) and the name without a date behind, the longest first.
+    The name itself is tried first, then the name without its provider. Then come patterns (`*`
+    matches anything) and the name without its date, the longest first.
 
     Example:
         >>> limits = {"gpt-4o": 3_000, "claude-*": 200_000}
@@ -49,7 +49,7 @@ def input_limit_named(model: str, limits: Mapping[str, int]) -> int | None:
 def input_limit_in_profile(model: str, provider: str = "") -> int | None:
     """Return the input limit in LangChain's profile of a model, in tokens; None without one.
 
-    The provider may stand in front of the name, as in `openai:gpt-4o` or `openai/gpt-4o`.
+    The provider may come before the name, as in `openai:gpt-4o` or `openai/gpt-4o`.
     """
     prefix, _, suffix = model.replace("/", ":", 1).partition(":")
     if not provider and prefix in PROVIDERS:

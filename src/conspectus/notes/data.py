@@ -1,4 +1,4 @@
-"""The notes as data: lines, and what is open.
+"""The notes as data: lines, and what stands around them.
 
 A record holds the notes on all that has left. The text that a model sees is rendered from them, and
 never read back.
@@ -16,129 +16,217 @@ from conspectus._bounded_cache import BoundedCache
 from conspectus.core.records import from_plain, to_plain
 
 Kind = Literal["said", "done", "agent", "found"]
+"""What a line is about: what the user said, a call, what somebody else said, what a model found."""
 
-# Parts of a line that are names, and not what somebody has said.
-NAMES = ("ids", "kind", "call", "by")
-# Names of messages that a line cites at most, and one that a model has written.
-CITED, SOURCES = 4, 8
-# Characters of a text that a call has returned which counts as one that changed something,
-# where nobody knows: whatever changes something says little.
-SILENT = 80
-SEGMENTS = 16  # Notes whose lines are in memory with their data, at most
+NAME_FIELDS = ("ids", "kind", "call", "speaker", "same_as", "repeated")
+"""Fields of a line that hold names. Nobody has said them, so no redaction changes them."""
+
+SYSTEM = "system"
+"""The speaker of system messages in the middle of a history."""
+
+CITED_IDS = 4
+"""The most messages that a line cites."""
+
+CITED_SOURCES = 8
+"""The most messages that a finding of a model cites."""
+
+SHORT_OUTCOME = 80
+"""Characters of an outcome up to which a call of an unknown tool counts as one that changes
+something, because such a tool says little."""
+
+LINE_OVERHEAD = 16
+"""Characters of a line beside its parts: its dash, its brackets, its arrow."""
+
+ARGUMENT_OVERHEAD = 3
+"""Characters of an argument beside its name and its value."""
+
+RULE_OVERHEAD = 3
+"""Characters of a mark between two rules of a line."""
+
+CACHED_NOTES = 16
+"""The most notes of which the lines are kept in memory beside their plain data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a summarising model has written, taken apart."""
+    """What a summarising model has written, taken apart.
 
-    # what it found, each line with the ids of the messages that it cites
+    Attributes:
+        found: what it found, each line with the ids of the messages that it cites.
+        goal: what the work is for, as lines.
+        next: the next step, as lines.
+        binding: statements of the user that it quotes, each with the id of its message.
+    """
+
     found: Sequence[tuple[str, tuple[str, ...]]] = ()
-    goal: Sequence[str] = ()  # what the work is for, as lines
-    next: Sequence[str] = ()  # the next step, as lines
-    # statements of the user that it quotes, each with the id of its message
+    goal: Sequence[str] = ()
+    next: Sequence[str] = ()
     binding: Sequence[tuple[str, str]] = ()
 
 
 @dataclass
 class Line:
-    """One entry of the notes; it is not changed once it is read."""
+    """One entry of the notes. It is not changed once the messages are read.
 
-    kind: Kind  # what the user said, what was done, what an agent said, or what a model found
-    ids: tuple[str, ...] = ()  # names of the messages that it is about; they recall the originals
-    text: str = ""  # the words: the user's, the agent's, a finding, or why the agent made a call
-    by: str = ""  # who said it, where that is neither the user nor the agent
-    call: str = ""  # the name of the tool that was called
-    # its arguments, each a name and a value, what names the thing first
+    A line may also be a tally: it stands for lines that are only counted any more.
+
+    Attributes:
+        kind: what it is about.
+        ids: names of the messages that it is about, which recall the originals. In a tally those
+            of the first and the last message.
+        text: what was said or found; of a call the reason, in the agent's words.
+        speaker: who said it, if that is neither the user nor the agent.
+        call: the name of the tool that was called.
+        args: the arguments of the call, each a name and a value. What names the thing comes first.
+            In a tally the calls of each tool.
+        outcome: what came of the call, in one line; empty without a result.
+        is_data: whether the outcome is data, as fields and rows.
+        failed: whether the result says that the call failed.
+        effect: whether the call changes anything; None if nobody knows.
+        rules: statements in the user's words that bind. They are cut last.
+        span: the positions of its first and its last message among all that have left.
+        stands_for: in a tally the number of lines that it stands for; 0 in any other line.
+        same_as: the id of an earlier message that said the same, if only what differs is quoted.
+        repeated: for each argument the characters at its beginning that the call of the same tool
+            before also had.
+        changes: in a tally what the calls that changed something were about.
+        failures: in a tally the number of calls that failed.
+        derived: what was computed from the line, for the renderer.
+    """
+
+    kind: Kind
+    ids: tuple[str, ...] = ()
+    text: str = ""
+    speaker: str = ""
+    call: str = ""
     args: tuple[tuple[str, str], ...] = ()
-    outcome: str = ""  # what came of the call, in one line; empty without a result
-    fields: bool = False  # whether that is data, as fields and rows
-    failed: bool = False  # whether the result says that the call failed
-    effect: bool | None = None  # whether the call changes anything; None where nobody knows
-    # statements in the user's words that bind, by a model's word; they are cut last
-    quotes: tuple[str, ...] = ()
-    # the places of its first and its last message among all that have left
+    outcome: str = ""
+    is_data: bool = False
+    failed: bool = False
+    effect: bool | None = None
+    rules: tuple[str, ...] = ()
     span: tuple[int, ...] = (0, 0)
-    # how many lines it stands for that are only counted any more: `ids` are the first and the
-    # last, `args` the calls of each tool, `about` what calls with an effect were about; 0 for a
-    # line
-    times: int = 0
-    about: tuple[str, ...] = ()
-    failures: int = 0  # how many of these failed
-    # what was derived from it, by name or by the room of a text
-    texts: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    stands_for: int = 0
+    same_as: str = ""
+    repeated: tuple[int, ...] = ()
+    changes: tuple[str, ...] = ()
+    failures: int = 0
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
-    def cites(self) -> tuple[str, ...]:
+    def is_tally(self) -> bool:
+        """Whether the line stands for lines that are only counted any more."""
+        return self.stands_for > 0
+
+    @property
+    def cited_ids(self) -> tuple[str, ...]:
         """The names that the line cites."""
-        return self.ids[: SOURCES if self.kind == "found" else CITED]
+        return self.ids[: CITED_SOURCES if self.kind == "found" else CITED_IDS]
 
     @cached_property
     def size(self) -> int:
-        """Characters that the line takes when nothing of it is cut."""
-        size = 16 + len(self.text) + len(self.call) + len(self.outcome)
+        """The characters that the line takes if nothing of it is cut."""
+        size = LINE_OVERHEAD + len(self.text) + len(self.call) + len(self.outcome)
         for name, value in self.args:
-            size += len(name) + len(value) + 3
-        return size + sum(map(len, cites := self.cites)) + 2 * len(cites)
+            size += len(name) + len(value) + ARGUMENT_OVERHEAD
+        cited = self.cited_ids
+        return size + sum(map(len, cited)) + 2 * len(cited)
+
+    def size_with_rules(self, number: int) -> int:
+        """Return the characters of the line if only so many of its rules stand."""
+        rules = self.rules[:number]
+        cited = sum(map(len, self.cited_ids)) + 2 * len(self.cited_ids)
+        around = LINE_OVERHEAD + len(self.speaker) + cited
+        return around + sum(len(rule) + RULE_OVERHEAD for rule in rules) + RULE_OVERHEAD
 
     @property
     def acts(self) -> bool:
-        """Whether the call changes something, by its tool, as it says little, or as it is data.
+        """Whether the call has changed something.
 
-        Tools that only look up data are known by their names.
+        Tools that only look up data are known by their names. So a call of an unknown tool counts
+        as one that acts if its result is data or short.
         """
-        unknown = self.effect is None and (self.fields or len(self.outcome) <= SILENT)
-        return bool(self.outcome) and not self.failed and (self.effect or unknown)
+        if not self.outcome or self.failed:
+            return False
+        if self.effect is None:
+            return self.is_data or len(self.outcome) <= SHORT_OUTCOME
+        return self.effect
 
     @cached_property
     def plain(self) -> Any:
-        """The line as plain data, without what is as usual; it is never changed."""
-        own = vars(self)
-        parts = ((name, own[name]) for name, usual in _USUAL if own[name] != usual)
-        plain = {name: [*part] if type(part) is tuple else part for name, part in parts}
-        return plain | {"args": [*map(list, self.args)]} if self.args else plain
+        """The line as plain data, without fields that have their default. It is never changed."""
+        values = vars(self)
+        plain: dict[str, Any] = {}
+        for name, default in _LINE_DEFAULTS:
+            value = values[name]
+            if value != default:
+                plain[name] = list(value) if type(value) is tuple else value
+        if self.args:
+            plain["args"] = [list(argument) for argument in self.args]
+        return plain
 
 
-_USUAL = [(part.name, part.default) for part in fields(Line) if part.init]
+_LINE_DEFAULTS = [(part.name, part.default) for part in fields(Line) if part.init]
 
 
 @dataclass(frozen=True)
 class Notes:
-    """The notes as data: all of them so far, or those that one compaction adds."""
+    """The notes as data: all of them so far, or those that one compaction adds.
 
-    lines: tuple[Line, ...] = ()  # what the messages that left hold, in their order
-    # how many of the lines each part has, the oldest first; empty for one part
+    Attributes:
+        lines: what the messages that left hold, in their order.
+        parts: how many of the lines each part has, the oldest first; empty for one part.
+        goal: what the work is for, as a model wrote it, in lines.
+        next: the next step, likewise.
+        todo: the newest to-do list, an item a line; None if none was written.
+        skills: skill files that were read, a reference a line.
+        text: a text that stands as it is, such as notes that came without their record.
+        edited: whether the next summary takes the place of `text`.
+        summary: the newest summary by a prompt or a function of the caller's.
+        rewrites_findings: whether `lines` hold the findings of earlier notes, written anew.
+        user: the name under which the user speaks; None if nobody has looked.
+        below: what to say of messages that stay in view below the notes, although later ones left.
+        density: the characters of lines for each token of the last text; 0 if no line was cut.
+        rules: sentences that the program has laid down; they stand before the lines.
+        removed_rules: ids of statements that a person has taken out of the rules.
+        rules_left_out: rules that the last text has no room for, each with the id of its message.
+    """
+
+    lines: tuple[Line, ...] = ()
     parts: tuple[int, ...] = ()
-    goal: tuple[str, ...] = ()  # what the work is for, as a model wrote it
-    next: tuple[str, ...] = ()  # the next step, likewise
-    # the newest to-do list, an item a line; None where none was written
+    goal: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
     todo: tuple[str, ...] | None = None
-    skills: tuple[str, ...] = ()  # skill files that were read, a reference a line
-    text: str = ""  # a text that stands as it is, such as notes that came without their record
-    edited: bool = False  # the next summary takes the place of the text
-    summary: str = ""  # the newest summary by a prompt or a function of the caller's
-    rewrites_findings: bool = False  # `lines` hold the findings of earlier notes, written anew
-    user: str | None = None  # the name under which the user speaks; None where nobody has looked
-    # what to say of messages that stay in view, below the notes, although later ones left
+    skills: tuple[str, ...] = ()
+    text: str = ""
+    edited: bool = False
+    summary: str = ""
+    rewrites_findings: bool = False
+    user: str | None = None
     below: str = ""
-    # characters of cut lines that took a token in the last text; 0 where none were cut
     density: float = 0.0
+    rules: tuple[str, ...] = ()
+    removed_rules: tuple[str, ...] = ()
+    rules_left_out: tuple[tuple[str, str], ...] = ()
 
-    def each_part(self) -> list[tuple[Line, ...]]:
+    def lines_by_part(self) -> list[tuple[Line, ...]]:
         """Return the lines of each part."""
         ends = accumulate(self.parts or (len(self.lines),), initial=0)
-        return [self.lines[begin:end] for begin, end in pairwise(ends)]
+        return [self.lines[start:end] for start, end in pairwise(ends)]
 
     def with_new(self, new: Notes) -> Notes:
         """Return the notes with what a compaction adds."""
-        parts = self.each_part()
+        parts = self.lines_by_part()
         if new.rewrites_findings:
             parts = [tuple(line for line in part if line.kind != "found") for part in parts]
-        lines = tuple(line for part in parts for line in part)
-        text = "" if new.summary and self.edited else self.text
+        kept_lines = [line for part in parts for line in part]
+        numbers = [*map(len, parts), *(new.parts or (len(new.lines),))]
+        is_replaced = bool(new.summary) and self.edited
+        text = "" if is_replaced else self.text
         return replace(
             new,
-            lines=(*lines, *new.lines),
-            parts=tuple(filter(None, (*map(len, parts), *(new.parts or (len(new.lines),))))),
+            lines=(*kept_lines, *new.lines),
+            parts=tuple(number for number in numbers if number),
             goal=new.goal or self.goal,
             todo=self.todo if new.todo is None else new.todo,
             skills=tuple(dict.fromkeys((*self.skills, *new.skills))),
@@ -151,16 +239,20 @@ class Notes:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the notes as plain data, without what is as usual; it is never changed."""
+        """Return the notes as plain data, without fields that have their default.
+
+        It is never changed.
+        """
         data: dict[str, Any] = to_plain(replace(self, lines=()))
         if self.lines:
-            plain = data["lines"] = [line.plain for line in self.lines]
-            _known.put(id(plain), (plain, self.lines))
+            plain_lines = [line.plain for line in self.lines]
+            data["lines"] = plain_lines
+            _LINES_OF_PLAIN.put(id(plain_lines), (plain_lines, self.lines))
         return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Notes:
-        """Read notes that `to_json` wrote; parts that a newer version added are left out.
+        """Read notes that `to_json` wrote. Fields that a newer version added are left out.
 
         Raises:
             TypeError, ValueError: the data is no notes.
@@ -170,29 +262,31 @@ class Notes:
             ('ship it',)
         """
         notes = from_plain(cls, {name: data[name] for name in data if name != "lines"})
-        plain = data.get("lines", ())
-        known = _known.get(id(plain))
-        lines = known[1] if known else tuple(from_plain(Line, line) for line in plain)
+        plain_lines = data.get("lines", ())
+        cached = _LINES_OF_PLAIN.get(id(plain_lines))
+        lines = cached[1] if cached else tuple(from_plain(Line, plain) for plain in plain_lines)
         if sum(notes.parts) not in (0, len(lines)):
             raise ValueError("the parts of the notes are damaged")
-        if lines and not known:
-            _known.put(id(plain), (plain, lines))
+        if lines and not cached:
+            _LINES_OF_PLAIN.put(id(plain_lines), (plain_lines, lines))
         return replace(notes, lines=lines)
 
 
-_known: BoundedCache[int, tuple[Any, tuple[Line, ...]]] = BoundedCache(SEGMENTS)
+_LINES_OF_PLAIN: BoundedCache[int, tuple[Any, tuple[Line, ...]]] = BoundedCache(CACHED_NOTES)
 """Lines by the identity of their plain data, which records share: reading takes long."""
 
 
 def with_texts(data: Any, change: Callable[[str], str]) -> Any:
-    """Return the plain data of notes with each text changed, names left as they are."""
+    """Return the plain data of notes with each text changed. Names stay as they are."""
     if isinstance(data, str):
         return change(data)
     if isinstance(data, Mapping):
-        names = (*NAMES, "args") if data.get("times") else NAMES  # counts of calls, and no words
+        # The arguments of a tally are numbers of calls, and no words.
+        unchanged = (*NAME_FIELDS, "args") if data.get("stands_for") else NAME_FIELDS
         return {
-            key: value if key in names else with_texts(value, change) for key, value in data.items()
+            name: value if name in unchanged else with_texts(value, change)
+            for name, value in data.items()
         }
     if isinstance(data, (list, tuple)):
-        return [with_texts(one, change) for one in data]
+        return [with_texts(part, change) for part in data]
     return data

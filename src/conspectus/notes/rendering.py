@@ -1,85 +1,72 @@
-"""Render the notes within their room.
-
-Where not all lines fit they give way step by step: they get shorter by half, and at last are
-counted. `WEIGHTS` says which kind takes its next step first. The user's words have a share of their
-own, in which the longest are cut first; then those are left out whose words others have, too.
-"""
+"""The notes as text, within a room."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
-from math import inf, sqrt
 
+from conspectus.notes.cutting import cut, section
 from conspectus.notes.data import Kind, Line, Notes
-from conspectus.notes.text import cut, fitted, section, shown, tallied
+from conspectus.notes.line_text import line_text, shorten_line
+from conspectus.notes.room import Attempt, allowances, fill_room
+from conspectus.notes.tally import tally_of
+from conspectus.rules import rule_id
 
-HEADINGS: dict[Kind, str] = {
-    "said": "Said by the user",
-    "done": "Done",
-    "agent": "Said by the agent",
-    "found": "Found and decided",
-}
+IN_ORDER = "In order"
+"""The heading of what was said and done."""
+
+FOUND = "Found and decided"
+"""The heading of a model's findings."""
+
+TALLY_ORDER: tuple[Kind, ...] = ("said", "done", "agent", "found")
+"""The order of the tallies at the beginning of a part."""
+
 NOW = "# Now, before the messages below"
+"""The heading of what is open."""
 
-PART_LINES = 12  # Lines that a part shows at least, once lines are cut
-# How much more than it shows of a line a record keeps, and the characters of a line, and of one
-# of the user's words, that it keeps at least.
-MORE, LINE_KEPT, WORDS_KEPT = 2, 300, 8_000
-# Lines that are left out before they are counted for good: as many words of the user's again.
-MANY_GONE = 64
-# The share of its room that a text is to fill where something is cut, the share that is enough,
-# and how often it is tried.
-FILLED, ENOUGH, TRIES = 0.96, 0.93, 8
-# Characters of a token, about, of one in code, and the least; what has no more than the first for
-# each token of its room is tried whole.
-USUAL, DENSE, SPARSE = 4, 2.5, 0.3
-AROUND = 0.6  # The share of the room that texts of a caller's own may take
-SHARE = 0.5  # The share of the room that the user's words may take where other lines need the rest
-LEVELS = (4_800, 2_400, 1_200, 600, 300, 150)  # The characters of a line, step by step
-# Characters to which words of the user are cut before some are left out; to which the first message
-# is cut by then, and those that say much in few words; and those to which the first and the newest
-# are cut after that, which always stay. Where the most of these are free, the last line that was
-# left out has them.
-WORDS_CUT, TELLING_CUT, ENDS_CUT = 300, 600, (150, 75, 40)
-TELLING = 4  # Times the average of rare words a character, from which a message says much
-FEW_WORDS = 3  # Words that are added to those of a message: one of a few words is no rare one
-# The characters of the first and the newest words where nothing else fits.
-LEAST_LEVELS = (2_400, 1_200, 600, 300, 150, 75, 40)
-LEAST_LINE = 120  # Characters below which a line is not cut, but counted
-# Lines from the newest to the one that has seven tenths of its weight: 1 / sqrt(1 + age /
-# RECENT).
-RECENT = 24
-LONG_OUTCOME = 600  # Characters of an outcome from which a call of an unknown tool is a look
-WEIGHTS: tuple[tuple[Callable[[Line], object], float], ...] = (
-    (lambda line: line.kind == "found", 50.0),
-    (lambda line: line.kind == "agent", 5.0),
-    (lambda line: line.failed or line.acts, 1.5),
-    (lambda line: line.effect is False or len(line.outcome) > LONG_OUTCOME, 0.6),
-    (lambda line: True, 1.0),
-)
-"""What a line weighs, by the first test that it passes. So of lines of one length and age looks
-give way first, then calls, those that changed something or failed, what the agent said, and last a
-model's findings."""
+PART_LINES = 12
+"""Lines that a part shows at least once lines are cut. Otherwise it is joined to the next one."""
 
-# Of scripts without spaces, from Thai on, each pair of characters; of others each word.
-_TERM = re.compile(r"(?=([\u0e00-\uffff]{2}))[\u0e00-\uffff]|([^\W_]+)")
-# The bytes of a text in ASCII, without all that divides its words.
-_WORDS = bytes(byte if chr(byte).isalnum() else 32 for byte in range(128)).ljust(256)
+KEPT_FACTOR = 2
+"""A record keeps so many times the characters of a line that the text shows."""
 
-SAID_OR_FOUND = ("said", "found")
+KEPT_OF_LINE = 300
+"""Characters of a line that a record keeps at least."""
 
-Steps = list[tuple[int, int]]  # the place of a line, and the characters that it is left
-Parts = Sequence[Sequence[tuple[Line, float]]]  # lines, each with its characters
+KEPT_OF_WORDS = 8_000
+"""Characters of a message of the user that a record keeps at least."""
+
+NAMED_LEFT_OUT = 24
+"""The most messages that are named because their rules have no room."""
+
+KEPT_LEFT_OUT = 64
+"""Up to so many lines that are left out stay in the record. More are replaced by their tally."""
+
+SHARE_AROUND = 0.6
+"""The share of the room that each text around the lines may take."""
+
+SMALLEST_LEVELS = (2_400, 1_200, 600, 300, 150, 75, 40)
+"""The characters of the first and the newest words if nothing else fits."""
+
+Allowed = tuple[Line, float]
+"""A line with the characters that it may take."""
+
 Count = Callable[[str], int]
+"""Returns the tokens of a text."""
 
 
 class NotesRenderer:
     """Renders the notes of a record, with what is added to them, as text.
+
+    The text is a condensed transcript: what was said and done in order, so that an answer stands
+    under its question, and around it the goal, what was found, and what is open.
+
+    Where not all lines fit, they give way step by step: they are cut to ever fewer characters, and
+    at last they are counted. `protection.py` and `weights.py` say which line takes its next step
+    first.
 
     Args:
         parts: the notes, and what is added, oldest first.
@@ -89,12 +76,14 @@ class NotesRenderer:
 
     Example:
         >>> NotesRenderer([Notes((Line("said", ("m2",), "Be brief."),))]).render(100, len)
-        '# Part 1\\n## Said by the user\\n- Be brief. [m2]'
+        '## In order\\n- The user: Be brief. [m2]'
     """
 
     def __init__(self, parts: Sequence[Notes]) -> None:
         self.notes = reduce(Notes.with_new, parts, Notes())
-        self._rooms, self._density = list[float](), self.notes.density
+        self._rules_left_out: tuple[tuple[str, str], ...] = ()
+        self._density = self.notes.density
+        self._allowances: list[float] = []  # of the last text; empty if its lines stand whole
 
     @property
     def findings(self) -> list[Line]:
@@ -104,7 +93,9 @@ class NotesRenderer:
     @property
     def summary(self) -> str:
         """The newest summary by a prompt or a function of the caller's; empty if there is none."""
-        return self.notes.summary or (self.notes.text if self.notes.edited else "")
+        if self.notes.summary:
+            return self.notes.summary
+        return self.notes.text if self.notes.edited else ""
 
     def render(
         self,
@@ -118,215 +109,248 @@ class NotesRenderer:
         """Return the text.
 
         Args:
-            room: tokens that it may take.
-            count: tokens of a text.
+            room: the most tokens that it may take.
+            count: returns the tokens of a text.
             archived: whether originals can be recalled; otherwise nothing is cited.
-            calls: whether calls and the agent's own words are shown, beside the user's and a
-                model's findings.
-            words: whether the user's are shown.
+            calls: whether calls and the agent's own words are shown, beside the user's words and
+                a model's findings.
+            words: whether the user's words are shown.
         """
-        parts = self.notes.each_part()
-        if not calls:
-            parts = [tuple(line for line in part if line.kind in SAID_OR_FOUND) for part in parts]
-        if not words:
-            parts = [tuple(line for line in part if line.kind != "said") for part in parts]
+        parts = self._shown_parts(calls=calls, words=words)
         lines = [line for part in parts for line in part]
-        before, end = self._around(int(room * AROUND) if lines else room, count)
-        self._rooms, fixed = [], count(before + end)
-        whole, low, high, best = float(sum(line.size for line in lines)), 0.0, inf, None
-        each = min(max(self.notes.density or DENSE, SPARSE), USUAL)
-        chars = each * (FILLED * room - fixed) if whole > USUAL * room else whole
-        chars = min(whole, max(chars, 0.0))
-        for _ in range(TRIES):
-            rooms = _rooms(lines, chars) if chars < whole else []
-            body = list[str]()
-            for number, part in enumerate(_shared_out(parts, rooms), 1):
-                body.append(f"# Part {number}")
-                for kind, name in HEADINGS.items():
-                    some = [shown(line, left, archived) for line, left in part if line.kind == kind]
-                    body += section(name, some)
-            text = "\n".join(filter(None, (before, *body, end)))
-            size = count(text)
-            each = chars / max(size - fixed, 1)
-            if size <= room:
-                best, self._rooms, low, self._density = text, rooms, chars, round(each, 2)
-                if chars == whole or size >= ENOUGH * room:
-                    break
-            else:
-                high = chars
-            if high - low < USUAL:
-                break
-            guess = min(whole, each * (FILLED * room - fixed))
-            chars = guess if low < guess < high else (low + min(high, whole)) / 2
-        return _least(lines, room, count, archived) if best is None else best
+        size = float(sum(line.size for line in lines))
+        room_around = int(room * SHARE_AROUND) if lines else room
+        before = self._text_before(room_around, count)
+        behind = self._text_behind(room_around, count)
+
+        def write(characters: float) -> Attempt:
+            allowed = allowances(lines, characters) if characters < size else []
+            rules_left_out = _name_left_out(lines, allowed) if archived else ""
+            blocks = [before, *_write_parts(parts, allowed, rules_left_out, archived), behind]
+            text = "\n".join(filter(None, blocks))
+            return Attempt(text, count(text), allowed)
+
+        filled = fill_room(
+            room,
+            write,
+            size=size,
+            tokens_around=count(before + behind),
+            density=self.notes.density,
+        )
+        if filled is None:
+            self._allowances = []
+            text = _write_least(lines, room, count, archived)
+        else:
+            self._allowances = filled.attempt.allowances
+            self._density = filled.density
+            text = filled.attempt.text
+        self._rules_left_out = self._missing_rules(lines, text)
+        return text
+
+    @property
+    def rules_left_out(self) -> tuple[tuple[str, str], ...]:
+        """The rules that the last text has no room for, each with the id of its message."""
+        return self._rules_left_out
+
+    def _missing_rules(self, lines: Sequence[Line], text: str) -> tuple[tuple[str, str], ...]:
+        shown = _plain(text)
+        stated = [("", rule) for rule in self._program_rules()]
+        stated += [(line.ids[0] if line.ids else "", rule) for line in lines for rule in line.rules]
+        return tuple(dict.fromkeys(pair for pair in stated if _plain(pair[1]) not in shown))
+
+    def _program_rules(self) -> list[str]:
+        removed = self.notes.removed_rules
+        return [rule for rule in self.notes.rules if rule_id(rule) not in removed]
 
     def recorded(self) -> Notes:
-        """Return the notes for a record: not much more of each line than the text shows of it.
+        """Return the notes for a record: not much more of each line than the last text shows.
 
-        Where many lines are left out, they are counted for good.
+        If many lines are left out, only their tally is recorded.
         """
-        if not self._rooms:
-            return self.notes
-        pairs = [*zip(self.notes.lines, self._rooms, strict=True)]
-        gone = Counter(line.kind == "said" for line, room in pairs if not room)
-        rooms = [room or gone[line.kind == "said"] <= MANY_GONE for line, room in pairs]
-        parts = _shared_out(self.notes.each_part(), rooms)
-        lines = list[Line]()
-        for line, room in chain.from_iterable(parts):
-            least = max(MORE * room, WORDS_KEPT if line.kind == "said" else LINE_KEPT)
-            # One that is little longer stays, with its texts.
-            lines.append(fitted(line, least) if line.size > MORE * least else line)
-        numbers = tuple(map(len, parts))
-        return replace(self.notes, lines=tuple(lines), parts=numbers, density=self._density)
+        notes = replace(self.notes, rules_left_out=self._rules_left_out)
+        if not self._allowances:
+            return notes
+        pairs = [*zip(self.notes.lines, self._allowances, strict=True)]
+        left_out = Counter(line.kind == "said" for line, allowed in pairs if not allowed)
+        kept = [
+            float(allowed or bool(line.rules) or left_out[line.kind == "said"] <= KEPT_LEFT_OUT)
+            for line, allowed in pairs
+        ]
+        parts = _group_parts(self.notes.lines_by_part(), kept)
+        return replace(
+            notes,
+            lines=tuple(_recorded(line, allowed) for line, allowed in chain.from_iterable(parts)),
+            parts=tuple(map(len, parts)),
+            density=self._density,
+        )
 
-    def _around(self, room: int, count: Count) -> tuple[str, str]:
-        """Return what stands before the lines, and what is open behind them."""
-        own = self.notes
-        sections = {
-            "Goal": own.goal,
-            "Order": tuple(filter(None, [own.below])),
-            "Open": own.todo or (),
-            "Next": own.next,
-            "Skills read": own.skills,
-        }
-        end = "\n".join(line for name, some in sections.items() for line in section(name, some))
-        if end:
-            end = f"{NOW}\n{_within(end, room, count)}"
-        if own.summary:
-            end = f"{end}\n## Summary\n{_within(own.summary, room, count)}".lstrip("\n")
-        return own.text and _within(own.text, room, count), end
+    def _shown_parts(self, *, calls: bool, words: bool) -> list[tuple[Line, ...]]:
+        shown_kinds = {"found"}
+        if calls:
+            shown_kinds |= {"done", "agent"}
+        if words:
+            shown_kinds.add("said")
+        removed = frozenset(self.notes.removed_rules)
+        return [
+            tuple(_without_rules(line, removed) for line in part if line.kind in shown_kinds)
+            for part in self.notes.lines_by_part()
+        ]
+
+    def _text_before(self, room: int, count: Count) -> str:
+        """Return what stands before the lines: the program's rules, the goal, a text that came."""
+        rules = self._program_rules()
+        while rules and count("\n".join(section("Rules", rules))) > room:
+            rules.pop()
+        blocks = [
+            "\n".join(section("Rules", rules)),
+            _within("\n".join(section("Goal", self.notes.goal)), room, count),
+            _within(self.notes.text, room, count),
+        ]
+        return "\n".join(filter(None, blocks))
+
+    def _text_behind(self, room: int, count: Count) -> str:
+        """Return what stands behind the lines: what is open, and a summary of the caller's."""
+        notes = self.notes
+        lines = [
+            *section("Order", [notes.below] if notes.below else []),
+            *section("Open", notes.todo or ()),
+            *section("Next", notes.next),
+            *section("Skills read", notes.skills),
+        ]
+        blocks: list[str] = []
+        if lines:
+            blocks += [NOW, _within("\n".join(lines), room, count)]
+        if notes.summary:
+            blocks += ["## Summary", _within(notes.summary, room, count)]
+        return "\n".join(blocks)
 
 
-def _shared_out(parts: Sequence[Sequence[Line]], rooms: Sequence[float]) -> Parts:
-    """Return the lines of each part with their rooms, those without any as one line that counts.
+def _plain(text: str) -> str:
+    """Return a text in which any space is one blank, as items of a list are indented."""
+    return " ".join(text.split())
 
-    Without rooms all is shown whole. Otherwise parts that show few lines are one.
+
+def _without_rules(line: Line, removed: frozenset[str]) -> Line:
+    """Return a line without the rules that a person has taken out; its words stay."""
+    if not removed or not line.rules:
+        return line
+    rules = tuple(rule for rule in line.rules if rule_id(rule) not in removed)
+    return line if rules == line.rules else replace(line, rules=rules)
+
+
+def _name_left_out(lines: Sequence[Line], allowed: Sequence[float]) -> str:
+    """Name the messages whose rules have no room; empty if all have."""
+    number = 0
+    ids: dict[str, None] = {}
+    for line, characters in zip(lines, allowed, strict=bool(allowed)):
+        missing = sum(
+            line.size_with_rules(position) > characters
+            for position in range(1, len(line.rules) + 1)
+        )
+        if missing and characters < line.size:
+            number += missing
+            ids |= dict.fromkeys(line.ids[:1])
+    if not number:
+        return ""
+    named = ", ".join([*ids][:NAMED_LEFT_OUT])
+    more = ", …" if len(ids) > NAMED_LEFT_OUT else ""
+    plural = "s" if number > 1 else ""
+    return f"({number} rule{plural} left out; recall {named}{more})"
+
+
+def _write_parts(
+    parts: Sequence[Sequence[Line]],
+    allowed: Sequence[float],
+    rules_left_out: str,
+    archived: bool,
+) -> list[str]:
+    """Return what was said and done, in order, and what was found."""
+    happened: list[str] = []
+    found: list[str] = []
+    for line, characters in chain.from_iterable(_group_parts(parts, allowed)):
+        texts = found if line.kind == "found" else happened
+        texts.append(line_text(line, characters, archived))
+    if rules_left_out:
+        happened.append(rules_left_out)
+    return [*section(IN_ORDER, happened), *section(FOUND, found)]
+
+
+def _group_parts(parts: Sequence[Sequence[Line]], allowed: Sequence[float]) -> list[list[Allowed]]:
+    """Return the lines of each part with the characters that they may take.
+
+    Without `allowed` all lines stand whole. Otherwise a part that shows few lines is joined to the
+    next one, and a tally stands for the lines of each kind that may take none.
     """
-    if not rooms:
+    if not allowed:
         return [[(line, line.size) for line in part] for part in parts if part]
-    groups, each = list[list[tuple[Line, float]]](), iter(rooms)
-    for part in filter(None, parts):
-        pairs = [*zip(part, each, strict=False)]
-        if groups and sum(room > 0 and not line.times for line, room in groups[-1]) < PART_LINES:
+    groups: list[list[Allowed]] = []
+    remaining = iter(allowed)
+    for part in parts:
+        pairs = [(line, next(remaining)) for line in part]
+        if groups and _number_shown(groups[-1]) < PART_LINES:
             groups[-1] += pairs
-        else:
+        elif pairs:
             groups.append(pairs)
-    for at, pairs in enumerate(groups):
-        gone = [line for line, room in pairs if line.times or not room]
-        kinds = ([line for line in gone if line.kind == kind] for kind in HEADINGS)
-        counts = [(tallied(same), 1.0) for same in kinds if same]
-        groups[at] = [*counts, *(pair for pair in pairs if pair[1] and not pair[0].times)]
-    return groups
+    return [_with_tallies(group) for group in groups]
 
 
-def _least(lines: Sequence[Line], room: int, count: Count, archived: bool) -> str:
-    """Return the user's first and newest words in a room that not even counted lines fit.
+def _number_shown(pairs: Sequence[Allowed]) -> int:
+    return sum(characters > 0 and not line.is_tally for line, characters in pairs)
 
-    Each is cut by itself: no text may begin with one message and end with another.
+
+def _with_tallies(pairs: Sequence[Allowed]) -> list[Allowed]:
+    """Put a tally of each kind where the first of the lines stood that are left out."""
+    left_out = [line for line, characters in pairs if line.is_tally or not characters]
+    placed = [pair for pair in pairs if pair[1] and not pair[0].is_tally]
+    for kind in TALLY_ORDER:
+        same_kind = [line for line in left_out if line.kind == kind]
+        if same_kind:
+            tally = tally_of(same_kind)
+            placed.insert(_place_of_tally(tally, placed), (tally, 1.0))
+    return placed
+
+
+def _place_of_tally(tally: Line, placed: Sequence[Allowed]) -> int:
+    """Return the place before the first line that came after the first one that is left out."""
+    for place, (line, _) in enumerate(placed):
+        if line.kind != "found" and line.span > tally.span:
+            return place
+    return len(placed)
+
+
+def _recorded(line: Line, allowed: float) -> Line:
+    """Return as much of a line as a record keeps."""
+    kept = max(KEPT_FACTOR * allowed, KEPT_OF_WORDS if line.kind == "said" else KEPT_OF_LINE)
+    if line.rules:
+        kept = max(kept, line.size_with_rules(len(line.rules)))
+    # A line that is little longer stays, and with it the texts that were derived from it.
+    return shorten_line(line, kept) if line.size > KEPT_FACTOR * kept else line
+
+
+def _write_least(lines: Sequence[Line], room: int, count: Count, archived: bool) -> str:
+    """Return the user's first and newest words in a room that not even tallies fit.
+
+    Each message is cut by itself: no text may begin with one message and end with another.
     """
-    words = [line for line in lines if line.kind == "said" and not line.times]
-    everything = sum(line.times or 1 for line in lines)
-    for ends in ([*words[:1], *words[1:][-1:]], words[-1:], []):
-        gone = f"- ({everything - len(ends)} lines left out)"
-        for characters in LEAST_LEVELS:
-            said = section(HEADINGS["said"], [shown(one, characters, archived) for one in ends])
-            text = "\n".join(["# Part 1", *said, gone])
+    said = [line for line in lines if line.kind == "said" and not line.is_tally]
+    number = sum(line.stands_for or 1 for line in lines)
+    first_and_newest = said if len(said) < 2 else [said[0], said[-1]]
+    left_out = ""
+    for shown in (first_and_newest, said[-1:], []):
+        left_out = f"- ({number - len(shown)} lines left out)"
+        for characters in SMALLEST_LEVELS:
+            texts = [line_text(line, characters, archived) for line in shown]
+            text = "\n".join([*(section(IN_ORDER, texts) or [f"## {IN_ORDER}"]), left_out])
             if count(text) <= room:
                 return text
-    return _within(gone, room, count)
+    return _within(left_out, room, count)
 
 
 def _within(text: str, room: int, count: Count) -> str:
-    """Return as much of a text as fits, its beginning and its end."""
-    size, part = len(text), text
+    """Return the beginning and the end of a text, as much as fits."""
+    size = len(text)
+    part = text
     while part and (tokens := count(part)) > room:
         size = min(size - 1, int(size * max(room, 0) / tokens))
         part = cut(text, size)
     return part
-
-
-def _rooms(lines: Sequence[Line], room: float) -> list[float]:
-    """Return the characters of each line so that all take so many; 0 for one that is counted.
-
-    The user's words take their share, the others what is left, and the words what these leave.
-    """
-    rooms = [float(line.size) for line in lines]
-    places = [(place, line) for place, line in enumerate(lines) if not line.times]
-    said = {place: line for place, line in places if line.kind == "said"}
-    others = [(place, line) for place, line in reversed(places) if place not in said]
-    words, rest = (sum(line.size for _, line in some) for some in (said.items(), others))
-    share = min(words, max(room * SHARE, room - rest))
-    left = _give_way(rooms, _steps_of_others(others), room - share - rest)
-    if (left := share + left - words) < 0:
-        _give_way(rooms, _steps_of_words(said), left)
-    return rooms
-
-
-def _give_way(rooms: list[float], steps: Steps, left: float) -> float:
-    """Take steps while too little is left; return what the last lines to give way leave."""
-    taken, sizes = 0, [*rooms]
-    while left < 0 and taken < len(steps):
-        place, level = steps[taken]
-        left += rooms[place] - level
-        rooms[place] = level
-        taken += 1
-    for place, _ in reversed(steps[:taken]):
-        if left > 0 and (rooms[place] or left >= ENDS_CUT[0]):
-            more = min(left, sizes[place] - rooms[place])
-            rooms[place] += more
-            left -= more
-    return max(left, 0.0)
-
-
-def _steps_of_others(lines: Sequence[tuple[int, Line]]) -> Steps:
-    """Return the steps of lines that are not the user's, the newest line first."""
-    steps = list[tuple[float, int, int]]()
-    for age, (place, line) in enumerate(lines):
-        if (weight := line.texts.get("weight")) is None:
-            weight = next(weight for test, weight in WEIGHTS if test(line))
-            line.texts["weight"] = weight
-        weight /= 1.0 if line.kind == "found" else sqrt(1.0 + age / RECENT)
-        steps += [(-level / weight, place, level) for level in LEVELS if level < line.size]
-        steps.append((-min(LEAST_LINE, line.size) / weight, place, 0))
-    return [(place, level) for _, place, level in sorted(steps)]
-
-
-def _steps_of_words(lines: dict[int, Line]) -> Steps:
-    """Return the steps of the user's words: long messages are cut, then some are left out.
-
-    Those are left out first whose words most other messages have, too: what is said once would be
-    lost, what is said often is still there. The first message, with the task, is cut late. So is
-    one that says much in few words, such as a list of rules among hundreds of short requests.
-    """
-    terms = {place: _terms(line) for place, line in lines.items()}
-    times = Counter(chain.from_iterable(terms.values()))
-    rarity = {term: 1 / number for term, number in times.items()}
-    usual = len(times) / sum(line.size for line in lines.values())
-    steps, ends = list[tuple[int, float, int, int]](), (min(lines), max(lines))
-    for place, line in lines.items():
-        rare, much = sum(map(rarity.__getitem__, terms[place])), TELLING * usual * line.size
-        # Names made of digits tell nothing by being rare: each of a dump is.
-        words = filter(str.isalpha, terms[place]) if rare > much else ()
-        late = place == ends[0] or sum(map(rarity.__getitem__, words)) > much
-        for level in LEVELS:
-            if WORDS_CUT <= level < line.size:
-                step = 0 if not late else 1 if level >= TELLING_CUT else 3
-                steps.append((step, -level, place, level))
-        if place in ends or line.quotes:
-            steps += [(5, -level, place, level) for level in ENDS_CUT if level < line.size]
-        else:
-            share = rare / (len(terms[place]) + FEW_WORDS)
-            steps.append((4 if late else 2, share, place, 0))
-    return [(place, level) for *_, place, level in sorted(steps)]
-
-
-def _terms(line: Line) -> tuple[str, ...]:
-    """Return the words of a line, once each, in the same order in every process."""
-    if (terms := line.texts.get("terms")) is None:
-        text = line.text.casefold()
-        if text.isascii():  # in half the time
-            found = text.encode().translate(_WORDS).decode().split()
-        else:
-            found = ["".join(groups) for groups in _TERM.findall(text)]
-        terms = line.texts["terms"] = tuple(dict.fromkeys(found))
-    return terms

@@ -6,16 +6,16 @@ in the table, its own description counts (`readOnlyHint` of MCP).
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from conspectus.errors import PolicyError
 
-# Names of the argument that tells which file a tool works on.
 PATHS = ("path", "file_path", "filename", "file", "target_file", "filepath", "notebook_path")
-# Names that stand for each other as the key of a tool.
-ALIKE = (PATHS, ("query", "pattern"), ("url", "uri"))
+"""Names of the argument that tells which file a tool works on."""
+
+ALIKE_NAMES = (PATHS, ("query", "pattern"), ("url", "uri"))
+"""Groups of names that stand for each other as the key of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +47,24 @@ class Tool:
     effect: bool | None = None
     todo: str = ""
     asks: bool = False
-    # the place of each argument that is shown before the rest
+    # the place of each argument that is shown before the others
     places: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        shown = isinstance(self.show, tuple) and all(isinstance(one, str) for one in self.show)
-        named = all(isinstance(one, str) for one in (self.name, self.key, self.todo))
-        if not (shown and named and self.effect in (True, False, None)):
+        shown_are_names = isinstance(self.show, tuple) and all(
+            isinstance(name, str) for name in self.show
+        )
+        names_are_texts = all(isinstance(name, str) for name in (self.name, self.key, self.todo))
+        if not (shown_are_names and names_are_texts and self.effect in (True, False, None)):
             raise PolicyError(
                 f"{self!r} is no tool: name, key and todo are texts, show is a tuple of names of "
                 "arguments, and effect is True, False or None"
             )
 
-        alike = next((names for names in ALIKE if self.key in names), (self.key,))
-        first = dict.fromkeys((self.key, *alike, *self.show))
-        object.__setattr__(self, "places", {name: place for place, name in enumerate(first)})
+        alike = next((names for names in ALIKE_NAMES if self.key in names), (self.key,))
+        shown_first = dict.fromkeys((self.key, *alike, *self.show))
+        places = {name: place for place, name in enumerate(shown_first)}
+        object.__setattr__(self, "places", places)
 
 
 _LOOKS = (
@@ -129,41 +132,3 @@ def _opening(tools: Mapping[str, Tool], name: str) -> Tool | None:
     """Return the last tool with a `*` at its end that a name begins like."""
     known = reversed([*tools.items()])
     return next((t for n, t in known if n.endswith("*") and name.startswith(n[:-1])), None)
-
-
-FOLDER = "/mnt/skills"  # Where skills are, unless somebody says otherwise
-
-
-@dataclass(frozen=True, slots=True)
-class Skills:
-    """Which calls read skill files: a reference to each file stays in the notes.
-
-    Attributes:
-        tools: names of the tools.
-        folder: where skills are; what is read elsewhere is an ordinary file.
-
-    Example:
-        >>> skills = Skills(("read_file",))
-        >>> skills.read("read_file", [("path", "/mnt/skills/public/pdf/SKILL.md")])
-        {'/mnt/skills/public/pdf/SKILL.md': 'pdf (/mnt/skills/public/pdf/SKILL.md)'}
-    """
-
-    tools: tuple[str, ...]
-    folder: str = FOLDER
-
-    def read(self, tool: str, args: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Return the skill file that a call has read, with its reference; empty if there is none.
-
-        The reference has the name of its folder, which is the skill's name.
-
-        Args:
-            tool: its name.
-            args: its arguments, each a name and a value.
-        """
-        values = dict(args)
-        path = posixpath.normpath(next((values[key] for key in PATHS if values.get(key)), "."))
-        folder, file = posixpath.split(path)
-        inside = path.startswith(posixpath.normpath(self.folder).rstrip("/") + "/")
-        if tool not in self.tools or not inside or file != "SKILL.md":
-            return {}
-        return {path: f"{posixpath.basename(folder)} ({path})"}

@@ -11,13 +11,13 @@ from conspectus.observe.event import Event
 logger = logging.getLogger("conspectus")
 
 LONGEST = 500
-"""Characters of a text in a line."""
+"""The most characters of a text in a line."""
 
 LONGEST_NAME = 64
-"""Characters of a name in a line."""
+"""The most characters of a name in a line."""
 
 SMALLEST_AMOUNT = 1e-6
-"""US dollars that a line shows at least, where a call cost anything."""
+"""The fewest US dollars that a line shows if a call cost anything."""
 
 REMEDIES = {
     "archive": "check that the archive can be reached; the next step tries again",
@@ -46,14 +46,14 @@ def log_event(event: Event) -> None:
     if event.outcome == "failed":
         _log_failure(event)
     elif event.kind == "compaction" and event.outcome == "compacted":
-        # Another summariser than was asked for has written: somebody should know why.
+        # Another summariser has written than the first one: the log should say why.
         reason = f", as {event.error_message}" if event.error_message else ""
         level = logging.WARNING if reason else logging.INFO
         log("compacted", "%s: %s%s", _history(event), _compacted(event), reason, level=level)
 
 
 def safe_text(value: object) -> str:
-    """Return the text of any value, also of an error whose `__str__` raises."""
+    """Return the text of any value, even of an error whose `__str__` raises."""
     try:
         return str(value)
     except Exception:
@@ -73,7 +73,7 @@ def _log_failure(event: Event) -> None:
 
 
 def _remedy(event: Event) -> str:
-    """Return what to do, unless the error has said so: many errors of ours end with a remedy."""
+    """Return what to do; empty if the error has a second clause, which then says it."""
     if "; " in event.error_message:
         return ""
     return "; " + REMEDIES[event.extra.get("failure", "summary")]

@@ -1,7 +1,7 @@
 """Tell listeners what happens.
 
-A context variable holds the work under way. It goes along into tasks and threads, so that inner
-events know whose history they belong to, and which listeners hear them.
+A context variable has the work that is being done. Tasks and threads inherit it, so that inner
+events know their history, and which listeners get them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ Listener = Callable[[Event], object]
 raises an error, nothing else changes. If it has a method `begin`, that is called when the work
 begins, with the event as far as it is known. It returns the function to call at the end; spans are
 made in this way."""
+
+EndCall = Callable[[Event], object]
+"""What a listener's `begin` returns: the function to call with the event at its end."""
 
 _listeners: tuple[Listener, ...] = ()
 _failed: set[tuple[int, str]] = set()
@@ -81,11 +84,11 @@ def listening() -> bool:
 
 
 async def heard_by(listeners: Sequence[Listener], work: Awaitable[T]) -> T:
-    """Do work whose events these listeners hear too, beside those of the process."""
+    """Do work whose events these listeners hear, too, and not only those of the process."""
     token = _context.set((*_context.get(), *listeners))
     try:
         result = await work
-    except GeneratorExit:  # closed, perhaps by the collector: the context here is not its own
+    except GeneratorExit:  # closed, perhaps by the garbage collector, in another context
         raise
     except BaseException:
         _reset(_context, token)
@@ -95,7 +98,7 @@ async def heard_by(listeners: Sequence[Listener], work: Awaitable[T]) -> T:
 
 
 def _reset(variable: ContextVar[Any], token: Token[Any]) -> None:
-    """Reset a variable, unless a framework goes on with a coroutine in another context."""
+    """Reset a variable, unless a framework has continued a coroutine in another context."""
     with contextlib.suppress(ValueError):
         variable.reset(token)
 
@@ -106,14 +109,15 @@ def emit(kind: str, scope: Any = None, /, **facts: Any) -> None:
 
 
 class Observation:
-    """Work under way, in a `with`; its history is that of the work around it, unless it names one.
+    """Work that is being done, in a `with`.
 
-    Those who listen at its beginning hear of its end.
+    Its history is that of the work around it, unless it names one. The listeners that hear its
+    beginning also hear its end.
 
     Attributes:
-        spent: what calls of models inside it have cost so far.
-        hides_errors: texts of errors may be secret, so that its event, and those of work inside it,
-            have none but what is added.
+        spent: what calls of models in it have cost so far.
+        hides_errors: texts of errors may be secret. Then its event, and those of work in it, have
+            only texts that are added.
     """
 
     def __init__(self, kind: str, scope: Any = None, /, **facts: Any) -> None:
@@ -124,8 +128,8 @@ class Observation:
         self._scope: Any = scope or (outer._scope if outer else None)
         self.hides_errors: bool = outer is not None and outer.hides_errors
         self.spent = Cost()
-        # each listener, with what is called at the end; a listener need not be hashable
-        self._ends: list[tuple[Listener, Listener]] = []
+        # each listener, with the function to call at the end; a listener need not be hashable
+        self._ends: list[tuple[Listener, EndCall]] = []
         for listener in (*_listeners, *_context.get()):
             if not any(listener == known for known, _ in self._ends):
                 self._ends.append((listener, listener))
@@ -157,7 +161,7 @@ class Observation:
         event = self.end(ending)
         if error is None and self._kind in ("compaction", "preparation"):
             is_warning = event.outcome == "failed" or bool(event.error_message)
-            # The line of a success is made only where somebody reads it.
+            # The line of a success is made only if somebody reads it.
             if is_warning or logger.isEnabledFor(logging.INFO):
                 log_event(event)
 
@@ -168,7 +172,7 @@ class Observation:
         listener takes.
         """
         work = partial(self._context.run, self.end, ending)
-        with contextlib.suppress(RuntimeError):  # the process ends
+        with contextlib.suppress(RuntimeError):  # the process is ending
             threading.Thread(target=work, daemon=True, name="conspectus").start()
 
     def end(self, ending: Mapping[str, Any]) -> Event:
@@ -200,12 +204,12 @@ class Observation:
 
 
 observing = Observation
-"""The class by its name in a `with`, as in `with observing("recall", scope) as observation:`."""
+"""The same class, named for a `with`: `with observing("recall", scope) as observation:`."""
 
 
 def is_way_out(error: BaseException) -> bool:
     """Tell whether LangGraph leaves a node by this error: to ask a person, or for a command."""
-    # Known by name, as nothing here imports it.
+    # Compared by name, because nothing here imports it.
     return any(base.__name__ == "GraphBubbleUp" for base in type(error).__mro__)
 
 
@@ -227,7 +231,7 @@ def error_fields(error: BaseException) -> dict[str, str]:
     return {"error": type(cause).__qualname__, "error_message": message}
 
 
-def _call(listener: Listener, method: Listener, event: Event) -> Any:
+def _call(listener: Listener, method: EndCall, event: Event) -> Any:
     """Call a listener by one of its methods; log its failure once for each class of error."""
     try:
         with others_may_compute():

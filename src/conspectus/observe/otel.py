@@ -59,6 +59,7 @@ METRICS = {
     "compaction.failures": Metric("compaction", "failure", outcomes="failed error"),
     "tokens.freed": Metric("compaction", "cause", "freed", "compacted"),
     "messages.evicted": Metric("compaction", "cause", "messages", "compacted"),
+    "rules.left_out": Metric("compaction", "cause", "rules_left_out", "compacted"),
     "messages.clipped": Metric("compaction", "cause", "clipped", "compacted"),
     "secrets.redacted": Metric("compaction", "cause", "redacted", "compacted"),
     "summarizer.calls": Metric("model_call", "summarizer outcome", "calls"),
@@ -139,7 +140,7 @@ class OpenTelemetry:
         token = context.attach(trace.set_span_in_context(span))
 
         def end(event: Event) -> None:
-            # A generator that the collector closes elsewhere has another context around it.
+            # The garbage collector may close a generator in another context.
             if trace.get_current_span() is span:
                 context.detach(token)
             self._end(span, event)
@@ -184,7 +185,7 @@ class OpenTelemetry:
 
     def _measure(self, event: Event) -> None:
         facts = facts_of(event)
-        # The name of an event is the label of its kind of metric, whichever of these that has.
+        # Each kind has its own label for the name of an event: reason, operation or kind.
         facts |= dict.fromkeys(("reason", "operation", "kind"), event.name or "other")
         for name, metric in METRICS.items():
             if not metric.counts(event):

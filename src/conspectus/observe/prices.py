@@ -92,7 +92,7 @@ def _checked(prices: object) -> Mapping[str, Price]:
     """Return prices by model, or raise a `PolicyError` with what is wrong."""
     if not isinstance(prices, Mapping) or not all(isinstance(p, Price) for p in prices.values()):
         raise PolicyError(
-            f'prices stand by model, as in {{"gpt-5-mini": Price(0.25, 2.0)}}, not {prices!r}'
+            f'prices are given by model, as in {{"gpt-5-mini": Price(0.25, 2.0)}}, not {prices!r}'
         )
     return prices
 
@@ -123,7 +123,7 @@ def price_of(cost: Cost, prices: Mapping[str, Price] | None = None) -> float | N
     return total
 
 
-@lru_cache(256)  # a cost is asked for by its event and by its record
+@lru_cache(256)  # an event and a record both ask for the same cost
 def _listed_price(model: str, cost: Cost) -> float | None:
     """Return what calls of a model cost by `genai-prices`; None if it does not know that."""
     try:
@@ -150,5 +150,6 @@ def _listed_price(model: str, cost: Cost) -> float | None:
 
 @lru_cache(1_024)
 def _log_unknown(model: str) -> None:
+    """Log once for each model that its price is unknown; the cache remembers the models."""
     text = "no price is known for %s, so its calls name no money; give one to set_prices()"
     log("price_unknown", text, model, level=logging.INFO)

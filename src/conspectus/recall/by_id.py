@@ -12,20 +12,20 @@ from conspectus.recall.hits import Hit, hit_of
 from conspectus.recall.originals import READ_AT_ONCE, ChainOriginals
 from conspectus.recall.packing import Packing
 
-RESULTS_AFTER = 100  # messages after a call among which its results are looked for
-RESULTS_AMONG_NEWEST = 20  # newest messages among which they are, too: a result may come late
-LEAST_KEY_LENGTH = 8  # characters with which a key must begin to name a message
+RESULTS_AFTER = 100  # results of a call are looked for in so many messages after it
+RESULTS_AMONG_NEWEST = 20  # and in so many newest messages, because a result may come late
+LEAST_KEY_LENGTH = 8  # fewest characters of a key that name a message
 MAX_CALL_DIGITS = 9
 SHOWN_CHARACTERS = 80  # of an id in an error
 
 
 def quoted_id(name: str) -> str:
-    """Return an id as errors quote it."""
+    """Return an id in quotes, for errors."""
     return repr(name if len(name) <= SHOWN_CHARACTERS else name[:SHOWN_CHARACTERS] + "...")
 
 
 def recall_by_id(originals: ChainOriginals, packing: Packing, name: str, at: int) -> None:
-    """Show a message from a character on; one that makes calls with its results.
+    """Show a message from a character onwards, and the results of its calls.
 
     Raises:
         NotFoundError: the id is unknown, or its message is gone.
@@ -66,8 +66,8 @@ def recall_by_range(originals: ChainOriginals, packing: Packing, ends: tuple[str
     """Show all messages from one to another, in their order.
 
     Raises:
-        InputError: the range is no pair of ids, or runs backwards.
-        NotFoundError: an end is unknown, or all of the messages are gone.
+        InputError: the range is no pair of ids, or its end is before its start.
+        NotFoundError: an end is unknown, or all messages of the range are gone.
     """
     positions = range_positions(originals.index, ends)
     packing.until = ends[1].strip(" []")
@@ -102,8 +102,9 @@ def range_positions(index: ChainIndex, ends: tuple[str, str]) -> range:
 def positions_named(index: ChainIndex, name: object) -> tuple[Sequence[int], int]:
     """Return the positions of the messages that an id names, and the number of a call there.
 
-    An id may stand in brackets, as summaries cite it, with its place behind it (`abc #3`), or with
-    the number of a call (`abc/2`; 0 if there is none); it may be a key, or the beginning of one.
+    An id may be in brackets, as summaries cite it; it may be followed by its place (`abc #3`), or
+    by the number of a call (`abc/2`). A key, or the beginning of one, is an id, too. The number is
+    0 if the id has none.
 
     Raises:
         InputError: it is no text.
@@ -136,9 +137,10 @@ def _positions_of_id(index: ChainIndex, message_id: str) -> list[int]:
 
 
 def _positions_of_results(index: ChainIndex, call: int) -> list[int]:
-    """Return where the results of a call may be: soon after it, or among the newest messages.
+    """Return the positions where the results of a call may be: soon after it, or at the end.
 
-    A message that is shortened in view is archived, too, and comes last, behind all that has left.
+    A message that is clipped in the view is archived, too. Its position is after all evicted
+    messages.
     """
     end = len(index.order.keys)
     soon = range(call + 1, min(end, call + 1 + RESULTS_AFTER))
@@ -147,9 +149,9 @@ def _positions_of_results(index: ChainIndex, call: int) -> list[int]:
 
 
 def _span_in_message(original: Archived, call: int, at: int) -> tuple[int, int]:
-    """Return where one call stands in a message, or all of it, from a character on.
+    """Return the part of a message with one call, or all of it, from a character onwards.
 
-    Calls stand at the end of a text, each on lines of its own.
+    Calls are at the end of a text, each on its own lines.
     """
     if call > len(original.calls):
         raise NotFoundError(
@@ -177,7 +179,7 @@ def _offer_in_order(packing: Packing, hits: Sequence[Hit], unread: int = 0) -> b
     for number, hit in enumerate(hits):
         if packing.offer(hit, share):
             continue
-        # If nothing is shown yet, something of it is worth all of the room.
+        # If nothing is shown yet, a part of this message may take all of the room.
         if packing.hits or not packing.offer(hit, packing.tokens):
             packing.left_out = len(hits) - number + unread
             packing.next_cite = hit.cite

@@ -1,4 +1,4 @@
-"""Recall by a query: the passages that fit it, the best first."""
+"""Recall by a query: the matching passages, the best first."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def recall_by_query(
     query: str,
     ends: tuple[str, str] | None = None,
 ) -> None:
-    """Show the passages that fit a query, the best first; with `ends` those of a range.
+    """Show the passages that match a query, the best first; with `ends`, those of a range.
 
-    A call brings its results.
+    The results of a call are shown with it.
 
     Raises:
-        InputError: the query holds no word, or the range runs backwards.
+        InputError: the query has no word, or the end of the range is before its start.
         NotFoundError: an end of the range is unknown.
     """
     weights = terms_of(query)
@@ -60,7 +60,7 @@ def terms_of(query: object) -> dict[str, float]:
     """Return the terms of a query, with their weights.
 
     Raises:
-        InputError: it is no text, or holds no word.
+        InputError: it is no text, or has no word.
     """
     if not isinstance(query, str):
         raise InputError(f"query must be text, not {type(query).__name__}")
@@ -86,7 +86,7 @@ def _postings_within(
 
 
 def _without_frequent_terms(postings: Postings) -> Postings:
-    """Leave out terms that too many passages hold, as they say little; keep all if all are so."""
+    """Leave out terms that occur in too many passages, unless all terms do."""
     rarer = {
         term: passages
         for term, passages in postings.items()
@@ -98,7 +98,7 @@ def _without_frequent_terms(postings: Postings) -> Postings:
 def _positions_with_words_of(
     phrases: Mapping[str, str], matches: Iterable[PassageMatch], postings: Postings
 ) -> set[int]:
-    """Return the positions of the matches in which a phrase may stand, as all its words do."""
+    """Return the positions of matches that may have a phrase, because they have all its words."""
     passages = {passage for term in phrases.values() for passage in postings.get(term, ())}
     return {match.position for match in matches if match.passage in passages}
 
@@ -109,9 +109,9 @@ def _those_with_phrases_first(
     matches: list[PassageMatch],
     phrases: Mapping[str, str],
 ) -> list[PassageMatch]:
-    """Order matches by their scores, times one more than the phrases that stand in each.
+    """Order matches by their scores; multiply each by one more than its number of phrases.
 
-    `candidates` are the originals in which a phrase may stand, by their positions.
+    `candidates` are the originals that may have a phrase, by their positions.
     """
 
     def score(match: PassageMatch) -> float:
@@ -126,7 +126,7 @@ def _those_with_phrases_first(
 
 
 def _phrases_in(text: str, phrases: Iterable[str]) -> int:
-    """Return how many phrases stand in a text as the query has them."""
+    """Return how many phrases of the query a text has literally."""
     folded = " ".join(plain(text).casefold().split())
     return sum(
         re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", folded) is not None for phrase in phrases
@@ -135,7 +135,7 @@ def _phrases_in(text: str, phrases: Iterable[str]) -> int:
 
 @dataclass(frozen=True)
 class _QueryResults:
-    """Shows what a query has found."""
+    """Shows the matches of a query."""
 
     originals: ChainOriginals
     packing: Packing
@@ -145,7 +145,7 @@ class _QueryResults:
     def show(self, matches: list[PassageMatch], originals: Mapping[int, Archived]) -> None:
         """Offer matches in their order until the text is full; a call with its results.
 
-        `originals` are those that were read before, by their positions.
+        `originals` are those that were already read, by their positions.
         """
         originals = dict(originals)
         for rank, match in enumerate(matches):
@@ -162,10 +162,10 @@ class _QueryResults:
                 self._offer_results(match, original)
 
     def _hit(self, match: PassageMatch, original: Archived, is_best: bool) -> Hit:
-        """Return the passage that fits; in little room, from where the words of the query stand.
+        """Return the matching passage; in little room, from the words of the query onwards.
 
-        What fits best is shown with the passage after it: the words of a question often head what
-        answers it.
+        The best match is shown with the passage after it: words of a question are often the heading
+        of its answer.
         """
         number = self._number_in_message(match)
         span = self.originals.passage_span(original, number, with_next=is_best)
@@ -180,10 +180,10 @@ class _QueryResults:
         return match.passage - self.originals.index[match.position].passages[0]
 
     def _offer_results(self, match: PassageMatch, original: Archived) -> None:
-        """Offer what came of the call in a passage, which says more than the call.
+        """Offer the result of the call in a passage, because it says more than the call.
 
-        Of a long result that passage is shown that holds most of the query's other terms by
-        rarity, or its last one.
+        Of a long result, the passage is shown that has most of the query's other terms, weighted by
+        rarity; else its last passage.
         """
         other_terms = [
             (self.weights[term] / len(passages), passages)
@@ -207,7 +207,7 @@ class _QueryResults:
 
 
 def _place_of_words(text: str, weights: Mapping[str, float]) -> int:
-    """Return where the line or sentence begins that holds most words of a query."""
+    """Return where the line or sentence begins that has most words of a query."""
     best_value = 0.0
     best_begin = 0
     begin = 0
@@ -222,13 +222,13 @@ def _place_of_words(text: str, weights: Mapping[str, float]) -> int:
 
 
 def recall_within(originals: ChainOriginals, packing: Packing, name: str, query: str) -> None:
-    """Show the passages of one message that hold words of a query, those with the rarest first.
+    """Show the passages of one message that have words of a query, the rarest words first.
 
-    Of several messages with the id, it is the newest one.
+    If several messages have the id, it is the newest one.
 
     Raises:
         InputError: the query holds no word.
-        NotFoundError: the message is unknown or gone, or holds none of the words.
+        NotFoundError: the message is unknown or gone, or has none of the words.
         ArchiveError: the message is damaged.
     """
     positions, _ = positions_named(originals.index, name)

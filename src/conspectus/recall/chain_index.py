@@ -1,4 +1,4 @@
-"""What the index of words knows of the messages of one chain, read as far as a query needs it."""
+"""The messages of one chain in the index of words, read as far as a query needs them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from conspectus.archive.values import Scope, SearchRow, manifest
 from conspectus.core.records import Chain
 
 Act = Literal["s", "c", "r", "x"]
-"""What a message does: it speaks, calls tools, holds results, or repeats what was recalled."""
+"""What a message does: it speaks, calls tools, has results, or repeats recalled originals."""
 
-POSITIONS_BEFORE = 6  # of a message, among which it finds messages to borrow terms from
+POSITIONS_BEFORE = 6  # positions before a message where it may find messages to borrow terms from
 POSITIONS_AFTER = 4
-MAX_LENDERS_BEFORE = 5  # messages from which one borrows
+MAX_LENDERS_BEFORE = 5  # most messages before it that a message borrows from
 MAX_LENDERS_AFTER: Mapping[Act, int] = {"s": 2, "c": 4, "r": 0, "x": 0}
-"""By what the borrowing message does: a result is told by what came before it alone."""
+"""By the act of the borrowing message. Only messages before it say what a result is about."""
 
 DECAY_BEFORE = 0.7
 WEIGHT_BEFORE = tuple(DECAY_BEFORE**step for step in range(1, MAX_LENDERS_BEFORE + 1))
 WEIGHT_AFTER = (0.3, 0.1, 0.1, 0.1)
-"""Weight of a borrowed term, by how many lenders stand nearer on the same side. A term of the
-message itself weighs 1."""
+"""Weight of a borrowed term, by the number of nearer lenders on the same side. A term of the
+message itself has weight 1."""
 
 CACHED_CHAINS = 64
 CACHED_KEYS = 500_000
@@ -33,7 +33,7 @@ CACHED_KEYS = 500_000
 class Order(NamedTuple):
     """The keys of all messages of a chain in their order, and the position of each.
 
-    Behind them are the originals of the history that no record covers.
+    After them come the originals of the history that no record covers.
     """
 
     keys: Sequence[str]
@@ -43,8 +43,8 @@ class Order(NamedTuple):
 _orders: BoundedCache[tuple[str, tuple[str, ...]], Order] = BoundedCache(
     CACHED_CHAINS, CACHED_KEYS, lambda order: len(order.keys)
 )
-"""By the id of a chain's newest record, a hash of all that the chain covers, and the keys of the
-originals that no record covers."""
+"""By the id of a chain's newest record, a hash of the keys that the chain covers, and the keys of
+the originals that no record covers."""
 
 
 class IndexedMessage:
@@ -52,19 +52,19 @@ class IndexedMessage:
 
     Attributes:
         key: of the original.
-        id: that its caller gave it; empty if there is none.
+        id: the id that its caller gave it; empty if there is none.
         act: what it does.
         is_question: it ends in a question.
         is_users: the user said it.
         links: the ids of the calls that it answers, or that it makes.
-        passages: the numbers of its passages, by which the index names them; none if it only
-            repeats what was recalled.
+        passages: the numbers of its passages in the index; none if it only repeats recalled
+            originals.
         words_per_passage: on average.
         first_passage_of_call: the number of the passage in which each of its calls begins, by the
             call's id.
-        lent_passages: those from which its neighbours borrow terms: its first one, and of calls
-            the first of each. A long text of a speaker is about everything around it, and lends
-            nothing.
+        lent_passages: the passages from which its neighbours borrow terms: its first one, and the
+            first of each call. A long text of a speaker lends nothing, because it is about
+            everything around it.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class IndexedMessage:
 
     @property
     def is_short(self) -> bool:
-        """Whether it is one passage."""
+        """Whether it has one passage."""
         return len(self.passages) == 1
 
 
@@ -111,17 +111,16 @@ class ChainIndex(dict[int, IndexedMessage]):
 
     Args:
         archive: where the originals are.
-        scope: whose they are.
-        chain: whose messages may be found.
-        hidden: keys and ids of messages that are not to be found.
+        scope: the history they belong to.
+        chain: the records whose messages may be found.
+        hidden: keys and ids of messages that are never found.
 
     Attributes:
         order: the positions of all messages of the chain, read or not.
         words: the store's index of words.
-        speech: positions of the messages that only speak, of those that were read.
-        long_answers: of these, positions of those that are not the user's and have several
-            passages.
-        calls_and_results: positions of all others that were read.
+        speech: positions of messages that only speak, as far as they were read.
+        long_answers: positions of those of them that are not the user's and have several passages.
+        calls_and_results: positions of all other messages, as far as they were read.
     """
 
     def __init__(
@@ -136,24 +135,24 @@ class ChainIndex(dict[int, IndexedMessage]):
         self._hidden = {*hidden}
 
     def read(self, positions: Iterable[int]) -> None:
-        """Read the messages at some positions, of which some may lie outside of the chain."""
+        """Read the messages at some positions. Positions outside of the chain are ignored."""
         inside = {position for position in positions if 0 <= position < len(self.order.keys)}
         unread = inside - self.keys()
         keys = [self.order.keys[position] for position in unread]
         self._add(self.words.rows_of(self.scope, keys))
 
     def read_passages(self, passages: Collection[int]) -> dict[int, int]:
-        """Read the messages that have these passages; return the position of each passage's."""
+        """Read the messages with these passages; return the position of each passage's message."""
         rows = self.words.rows_holding(self.scope, [*passages])
-        asked = {*passages}
+        wanted_passages = {*passages}
         return {
             passage: position
             for position in self._add(rows)
-            for passage in asked.intersection(self[position].passages)
+            for passage in wanted_passages.intersection(self[position].passages)
         }
 
     def _add(self, rows: Iterable[SearchRow]) -> set[int]:
-        """Add what is of this chain and not hidden; return the positions."""
+        """Add the messages that belong to this chain and are not hidden; return their positions."""
         added: set[int] = set()
         for row in rows:
             message = IndexedMessage(row)
@@ -177,8 +176,8 @@ class ChainIndex(dict[int, IndexedMessage]):
     def lenders_of(self, position: int) -> dict[int, float]:
         """Return the positions from which a message borrows terms, with the weight of a term there.
 
-        Speech borrows from speech, a call from all around it, a result from what stands before it,
-        not counting the results in between.
+        Speech borrows from speech, and a call from all messages around it. A result borrows from
+        messages before it; results in between do not count.
         """
         act = self[position].act
         first_result = position
@@ -188,8 +187,12 @@ class ChainIndex(dict[int, IndexedMessage]):
         after = range(position + 1, position + POSITIONS_AFTER + 1)
         lenders: Collection[int] = self.speech if act == "s" else self
 
-        nearest_before = [other for other in before if other in lenders][:MAX_LENDERS_BEFORE]
-        nearest_after = [other for other in after if other in lenders][: MAX_LENDERS_AFTER[act]]
+        nearest_before = [neighbour for neighbour in before if neighbour in lenders][
+            :MAX_LENDERS_BEFORE
+        ]
+        nearest_after = [neighbour for neighbour in after if neighbour in lenders][
+            : MAX_LENDERS_AFTER[act]
+        ]
         weights = dict(zip(nearest_before, WEIGHT_BEFORE, strict=False))
         return weights | dict(zip(nearest_after, WEIGHT_AFTER, strict=False))
 
@@ -198,10 +201,10 @@ class ChainIndex(dict[int, IndexedMessage]):
 
 
 def _order_of(chain: Chain, uncovered: tuple[str, ...]) -> Order:
-    head = chain[-1].id if chain else ""
-    order = _orders.get((head, uncovered))
+    head_id = chain[-1].id if chain else ""
+    order = _orders.get((head_id, uncovered))
     if order is None:
         keys = tuple(dict.fromkeys([*manifest(chain), *uncovered]))
         order = Order(keys, {key: position for position, key in enumerate(keys)})
-        _orders.put((head, uncovered), order)
+        _orders.put((head_id, uncovered), order)
     return order

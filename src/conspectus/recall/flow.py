@@ -15,7 +15,7 @@ from conspectus.recall.chain_index import ChainIndex
 from conspectus.recall.originals import ChainOriginals
 from conspectus.recall.packing import Packing, RecallResult
 
-NAMED_SESSIONS = 5  # that an error names at most
+NAMED_SESSIONS = 5  # sessions that an error names at most
 
 
 async def recall_flow(
@@ -33,37 +33,36 @@ async def recall_flow(
     cited: bool = True,
     count: Callable[[str], int],
 ) -> RecallResult:
-    """Find originals of a chain, which never are those of an abandoned branch.
+    """Find originals of a chain, never those of an abandoned branch.
 
-    Ask by `query`, by `id` or by `range`. A query beside an id or a range looks there alone.
+    Pass `query`, `id` or `range`. A query together with an id or a range searches only there.
 
     Args:
         archive: where the originals are.
-        scope: whose they are.
+        scope: the history they belong to.
         chain: the records whose originals may be found.
-        query: words in any language; what fits best comes first.
-        id: of a message; `id/2` is the second of the calls that it makes. A call comes with its
-            results.
+        query: words in any language; the best match comes first.
+        id: the id of a message; `id/2` is the second call in it. A call is shown with its results.
         range: the ids of a first and a last message.
         at: characters of the message to skip; only with an id.
-        tokens: that the text takes at most.
-        max_messages: that a query shows at most; None for any number. The last may bring its
-            results.
+        tokens: the most tokens of the text.
+        max_messages: the most messages that a query shows; None for any number. The results of the
+            last one may be added.
         without: keys and ids of messages that a query does not show.
-        cited: whether each message is named; otherwise those that are shown in part, alone.
+        cited: whether each message is named; if not, only those that are shown in part.
         count: counts the tokens of a text.
 
     Raises:
-        InputError: another way of asking, or an invalid one.
-        NotFoundError: no message of the chain has that id, or it holds none of the words.
+        InputError: the arguments exclude each other, or one is invalid.
+        NotFoundError: no message of the chain has that id, or the message has none of the words.
         ArchiveError: the archive cannot be read.
     """
     ways = {"id": id, "range": range}
-    ways_asked = [way for way, value in ways.items() if value is not None]
-    if not ways_asked and query is not None:
-        ways_asked = ["query"]
-    with observing("recall", scope, name=ways_asked[0] if ways_asked else "") as observation:
-        if len(ways_asked) != 1 or (query is not None and at is not None):
+    ways_used = [way for way, value in ways.items() if value is not None]
+    if not ways_used and query is not None:
+        ways_used = ["query"]
+    with observing("recall", scope, name=ways_used[0] if ways_used else "") as observation:
+        if len(ways_used) != 1 or (query is not None and at is not None):
             raise InputError(
                 "ask by a query, by an id, or by a range; a query may also look in one id or in "
                 "one range alone, and a place to read on from goes with an id"
@@ -98,7 +97,7 @@ async def recall_flow(
 
 
 def unknown_thread(scope: Scope, sessions: Sequence[str]) -> NotFoundError:
-    """Return the error for a thread without this session: it must not look like an empty one."""
+    """Return the error for an unknown thread or session: it must not look like an empty one."""
     thread = f"thread {quoted_id(scope.thread)} of {quoted_id(scope.tenant)}"
     if sessions:
         return NotFoundError(

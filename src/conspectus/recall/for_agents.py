@@ -1,4 +1,4 @@
-"""Recall for an agent: the answers of its tool, and originals shown unasked."""
+"""Recall for an agent: the answers of its tool, and originals that it did not ask for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ABOUT = {
 """Descriptions of the tool's arguments for the model."""
 
 LEAST_TERMS_HELD = 2
-"""Terms of a user's message that what is shown unasked must hold; all if it has fewer."""
+"""Originals are shown unasked if they have this number of terms of the user's message, or all."""
 
 COURTESIES = all_terms(
     """
@@ -62,15 +62,15 @@ async def unasked_flow(
 ) -> RecallResult | None:
     """Return the originals that a user's message needs, or None if it needs none.
 
-    They are shown without being asked for, so they must hold several terms of the message, apart
-    from courtesies; one with a digit, as it is a name, counts twice.
+    Nobody asked for them, so they must have several terms of the message, without courtesies. A
+    term with a digit counts twice, because it is a name.
 
     Args:
         archive: where the originals are.
         scope: whose they are.
         chain: the records whose originals may be found.
         query: the user's message.
-        own: ids of the user's messages, which are not shown.
+        own: ids of the user's messages, which are never shown.
         tokens: that the text takes at most.
         count: counts the tokens of a text.
 
@@ -111,16 +111,16 @@ async def answer_flow(
         archive: where the originals are.
         scope: whose they are.
         chain: the records whose originals may be found.
-        query: the model's argument, as are `id`, `until` and `at`; see `ABOUT`.
+        query: the model's argument, like `id`, `until` and `at`; see `ABOUT`.
         id: of a message.
-        until: of the last message of a range.
+        until: the id of the last message of a range.
         at: characters to skip.
         in_view: ids of messages that the model still sees.
-        tokens: that the answer takes at most, its frame included.
+        tokens: the most tokens of the answer, its frame included.
         count: counts the tokens of a text.
 
     Raises:
-        InputError: tells the model why nothing can be recalled so.
+        InputError: the arguments are wrong. The error tells the model why.
     """
     if until and not id:
         raise InputError("Give id together with until: the first and the last message.")

@@ -1,4 +1,4 @@
-"""Recalled messages, each with a frame that no text in it can imitate."""
+"""Recalled messages, each in a frame that no text in it can imitate."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from conspectus.messages.harmless import BREAKS, as_notes
 from conspectus.messages.message import sendable
 
 MAX_LABEL = 64  # characters of a name or a date that are shown
-ROW_CHARACTERS = 400  # in which the names of a table's columns, and one of its rows, are looked for
+ROW_CHARACTERS = 400  # characters in which the head of a table and a row are looked for
 COLUMN_DIVIDERS = "|\t,"
 
 _CODE = re.compile(r"[{}()=;]")
-_BRACKETS_AND_DOT = str.maketrans("[]·", "()-")  # as they divide the parts of a frame
+_BRACKETS_AND_DOT = str.maketrans("[]·", "()-")  # because they separate the parts of a frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Hit:
 
     @property
     def note(self) -> str:
-        """What of the message is shown, and where to read on; empty for a whole one."""
+        """Which part of the message is shown, and where to read on; empty for a whole message."""
         notes: list[str] = []
         if self.is_part and not self.text:
             notes.append(f"the message ends at character {self.whole:,}")
@@ -76,14 +76,15 @@ class Hit:
 
     @property
     def shown_name(self) -> str:
-        """Its name; where that is derived, also its position, which says what is older."""
+        """Its name. A derived name is followed by the position, which shows what is older."""
         is_derived = self.id == self.key
         return f"{label(self.cite)} #{self.position + 1}" if is_derived else label(self.cite)
 
     def line(self, cited: bool) -> str:
-        """Return the message in its frame, which is short, as it is paid for each time.
+        """Return the message in its frame, which is short because each use of it costs tokens.
 
-        Without `cited` only a message that is shown in part is named, as more of it can be read.
+        Without `cited`, only a message that is shown in part is named, because more of it can be
+        read.
         """
         name = f"{self.shown_name} " if cited or self.is_part else ""
         speaker = f"{self.role}/{label(self.name)}" if self.name else self.role
@@ -95,7 +96,7 @@ class Hit:
 
 
 def _indented(text: str) -> str:
-    """Indent the lines after the first, so that none can pass for the line of another message."""
+    """Indent the lines after the first, so that none looks like the line of another message."""
     lines = text.splitlines(keepends=True)
     if text and text[-1] in BREAKS:
         lines.append("")

@@ -1,4 +1,4 @@
-"""The originals of one chain, read from the archive as a recall needs them."""
+"""The originals of one chain, read from the archive when a recall needs them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from conspectus.archive.passages import (
 from conspectus.archive.values import Archived
 from conspectus.recall.chain_index import ChainIndex
 
-READ_AT_ONCE = 10  # messages, as the last of them seldom fit
-MAX_BYTES_WHOLE = int(UNDIVIDED_PASSAGES * PASSAGE_BYTES)  # of a message that is shown whole
+READ_AT_ONCE = 10  # messages; more would seldom fit
+MAX_BYTES_WHOLE = int(UNDIVIDED_PASSAGES * PASSAGE_BYTES)  # of a message that may be shown whole
 
 
 class ChainOriginals:
     """Originals by their positions in a chain, and their passages.
 
     Attributes:
-        index: what the index knows of the chain's messages.
+        index: the chain's messages in the index.
     """
 
     def __init__(self, archive: Archive, index: ChainIndex) -> None:
@@ -40,7 +40,7 @@ class ChainOriginals:
         return {position: originals[key] for position, key in keys.items() if key in originals}
 
     def spans_of(self, original: Archived) -> list[Span]:
-        """Return where the passages of a message stand in its text."""
+        """Return where the passages of a message are in its text."""
         if original.key not in self._spans_of_key:
             self._spans_of_key[original.key] = spans(original.text, original.calls)
         return self._spans_of_key[original.key]
@@ -52,8 +52,8 @@ class ChainOriginals:
 
         Args:
             original: the message.
-            number: of the passage in it, from 0 on; negative numbers count from the end.
-            with_next: where the passage after it ends.
+            number: of the passage, counted from 0; negative numbers count from the end.
+            with_next: return the end of the passage after it.
         """
         if len(original.text.encode("utf-8", "surrogatepass")) <= MAX_BYTES_WHOLE:
             return 0, len(original.text)
@@ -68,12 +68,12 @@ class ChainOriginals:
     ) -> dict[int, Archived]:
         """Return the results of a message's calls, or of one of them, by their positions.
 
-        A result may come late, behind what was said meanwhile. An id that a later call has, too, is
-        that call's from there on.
+        A result may come late, after other messages. If a later call has the same id, results after
+        it belong to that call.
 
         Args:
             original: the message that makes the calls.
-            positions: where to look, in their order; what was not read of them is left out.
+            positions: where to look, in order; positions that were not read are skipped.
             call_id: of one call; empty for all.
         """
         open_calls = {one_line(call.id) for call in original.calls if call_id in ("", call.id)}

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.archive.passages import best_division
-from conspectus.notes.text import shared
+from conspectus.notes.cutting import common_limit
 from conspectus.recall.hits import Hit, label
 
-LEAST_CHARACTERS = 16  # of a message that are shown
-MAX_MISSES = 8  # messages in a row that do not fit, after which no other is tried
+LEAST_CHARACTERS = 16  # of a message that is shown in part
+MAX_MISSES = 8  # after so many messages in a row that do not fit, no other is tried
 SHARED_ROOM = 0.95
-"""Share of the tokens that messages of a range divide: a joined text may count for more than its
-parts."""
+"""Share of the tokens that the messages of a range divide: a joined text may have more tokens than
+its parts."""
 
-FAIR_TOKENS = 160  # that each message of a range gets at least, if it has so many
-MAX_TOKEN_LENGTH = 128  # characters of a token: the longest runs of blanks in vocabularies
+FAIR_TOKENS = 160  # each message of a range gets at least this number, if it has that many
+MAX_TOKEN_LENGTH = 128  # most characters of a token: the longest runs of blanks in vocabularies
 
 NO_ROOM = "(what was found takes more than {:,} tokens; ask with more tokens)"
 
@@ -28,9 +28,9 @@ class RecallResult:
 
     Attributes:
         hits: the messages, in the order of the text.
-        text: empty if nothing was found; it says so if nothing fits.
+        text: empty if nothing was found. If nothing fits, it says so.
         tokens: of the text.
-        truncated: something was left out, not counting what stands before the `at` of a question.
+        truncated: something was left out, apart from the characters before `at`.
     """
 
     hits: tuple[Hit, ...]
@@ -47,22 +47,23 @@ class RecallResult:
 
 
 class Packing:
-    """A text that grows by one message at a time, up to its tokens.
+    """A text to which messages are added one at a time, up to a number of tokens.
 
     Each message is counted as it is added, and the whole text at the end.
 
     Args:
-        tokens: that the text may take.
+        tokens: the most tokens of the text.
         count: counts the tokens of a text.
-        cited: whether each message is named; otherwise those that are shown in part, alone.
-        max_messages: shown at most; None for any number.
+        cited: whether each message is named; if not, only those that are shown in part.
+        max_messages: the most messages of the text; None for any number.
 
     Attributes:
         hits: the messages of the text, in the order in which they were offered.
         left_out: known messages that do not fit; the text says how many.
         next_cite: names the first of them.
         until: names the last message of the range that was asked for; empty if there is none.
-        reads_on: it shows a message from a known place on; what stands before is not left out.
+        reads_on: it shows a message from a given place onwards; the part before does not count as
+            left out.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Packing:
         self._tokens_used = 0
         self._has_missed = False
         self._misses_in_a_row = 0
-        self._overhead = count("")  # a counter may add some for each text
+        self._overhead = count("")  # a counter may add tokens for each text
 
     @property
     def is_full(self) -> bool:
@@ -98,13 +99,13 @@ class Packing:
         return self.tokens - self._tokens_used
 
     def fits(self, hit: Hit) -> bool:
-        """Tell whether all of a hit fits what is left."""
+        """Tell whether all of a hit fits the remaining room."""
         return self._size_within(hit, self._tokens_left) is not None
 
     def offer_found(self, hit: Hit) -> bool:
-        """Add what a query found, unless it is shown already; False if it is not added.
+        """Add a hit of a query, unless it is shown already. Return False if it is not added.
 
-        Only the first is shortened if it does not fit: a smaller one may still fit.
+        Only the first hit is shortened to fit; after that, a smaller one may still fit.
         """
         if any(_shows(shown, hit) for shown in self.hits):
             return False
@@ -131,11 +132,11 @@ class Packing:
         return True
 
     def fair_share(self, hits: Sequence[Hit]) -> float:
-        """Return the tokens that each of some messages may take so that all are shown in part."""
+        """Return the tokens that each of some messages may take, so that all are shown in part."""
         longest = MAX_TOKEN_LENGTH * self.tokens
         sizes = (self._count(hit.line(self._cited)[:longest]) + 1 for hit in hits)
         room = SHARED_ROOM * self.tokens - self._tokens_used
-        return max(shared(sizes, room), FAIR_TOKENS)
+        return max(common_limit(sizes, room), FAIR_TOKENS)
 
     def _size(self, hit: Hit) -> int:
         """Return the tokens by which a hit lengthens the text."""
@@ -143,14 +144,14 @@ class Packing:
         return self._count("\n" + line) - self._overhead if self.hits else self._count(line)
 
     def _size_within(self, hit: Hit, room: int) -> int | None:
-        """Return the size of a hit that fits a room, else None; one far too long is not counted."""
+        """Return the size of a hit if it fits a room, else None; a huge one is not counted."""
         if len(hit.text) > MAX_TOKEN_LENGTH * self._tokens_left:
             return None
         size = self._size(hit)
         return size if size <= room else None
 
     def _shortened(self, hit: Hit, room: int) -> Hit | None:
-        """Return as much of a hit as fits a room; None if that is next to nothing."""
+        """Return the part of a hit that fits a room; None if that is next to nothing."""
 
         def size_of(length: int) -> int:
             return self._size(replace(hit, text=hit.text[:length]))
@@ -164,7 +165,7 @@ class Packing:
         end = longest
         if longest < whole:
             division = best_division(hit.text, longest // 2, longest)
-            if size_of(division) <= room:  # a shorter text may count for more
+            if size_of(division) <= room:  # a shorter text may have more tokens
                 end = division
         return replace(hit, text=hit.text[:end])
 
@@ -212,7 +213,7 @@ class Packing:
         part = self._shortened(last, min(room, self._size(last) - 1))
         self.hits = [part or last]
         if part is None or part == last:
-            self.left_out = 0  # something of it is worth more than how much is missing
+            self.left_out = 0  # a part of it is worth more than the note on what is missing
 
     def _lacks_text(self, hit: Hit) -> bool:
         return hit.end < hit.whole if self.reads_on else hit.is_part
@@ -231,7 +232,7 @@ class Packing:
 
 
 def _shows(shown: Hit, hit: Hit) -> bool:
-    """Tell whether a hit, or the beginning of it, is shown by another."""
+    """Tell whether another hit shows a hit, or its beginning."""
     if hit.text == shown.text:
         return True
     return hit.key == shown.key and shown.begin <= hit.begin < shown.end

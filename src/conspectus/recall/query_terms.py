@@ -1,4 +1,4 @@
-"""The terms of a query, as the index of passages is asked for them."""
+"""The terms of a query, for the index of passages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from conspectus.archive.passages import CAMEL_CASE, MAX_WORD, WORD, plain
 
 MAX_TERMS = 48  # different terms of a query that count
 MAX_PHRASES = 8  # phrases that count
-END_CHARACTERS = 2_000  # read at each end of a query, where a question stands
+END_CHARACTERS = 2_000  # read at each end of a query, where a question is
 QUOTED = re.compile(r"[\"“`]([^\"“”`]{3,200})[\"”`]")
 GROUP_EXPONENT = -0.75
-"""Each of `n` terms that are made from one name or run weighs `n ** GROUP_EXPONENT`: together they
-weigh a little more than one word, and far less than `n` words."""
+"""Each of `n` terms that are made from one name or run has the weight `n ** GROUP_EXPONENT`:
+together they weigh a little more than one word, and far less than `n` words."""
 
 FUNCTION_WORDS = frozenset(
     """
@@ -25,8 +25,7 @@ FUNCTION_WORDS = frozenset(
     s t re ve ll d m don didn doesn isn wasn kind type many much long please
     """.split()
 )
-"""English words that only say how it is asked; one in capitals (`IT`, `WHO`) is a name and
-counts."""
+"""English function words of questions. A word in capitals (`IT`, `WHO`) is a name, and counts."""
 
 UNSPACED_FUNCTION_WORDS = re.compile(
     "为什么|什么样|什么|怎么样|怎么|怎样|如何|哪里|哪儿|哪个|哪些|哪家|哪|多少|几个|是不是|有没有|"
@@ -35,11 +34,11 @@ UNSPACED_FUNCTION_WORDS = re.compile(
     "でしたか|でした|ですか|です|ましたか|ました|ますか|ます|ください|どうして|どんな|どこ|どの|いつ|"
     "だれ|なぜ|何|誰|무엇|무슨|어디|언제|누구|어떻게|얼마"
 )
-"""The same of Chinese, Japanese and Korean, which put no space around them."""
+"""Function words of Chinese, Japanese and Korean, which have no spaces around them."""
 
 
 def weighted_terms(query: str) -> dict[str, float]:
-    """Return the terms to look for, with their weights; empty if a query holds no word.
+    """Return the terms to look for, with their weights; empty if a query has no word.
 
     Function words are left out unless there is nothing else. A term that ends in `*` stands for
     all words that begin so.
@@ -68,10 +67,10 @@ def _weights_of(chunks: list[str], without_function_words: bool) -> dict[str, fl
 
 
 def exact_phrases(query: str) -> dict[str, str]:
-    """Return what must stand in a message as the query has it, each with the term to look it up by.
+    """Return the phrases that a message must have literally, with the term to look each up.
 
-    That is what stands in quotes, and a name of several words: `10.0.3.17`, looked up as
-    `10 0 3 17`, four words that stand together.
+    Phrases are texts in quotes, and names of several words: `10.0.3.17` is looked up as `10 0 3
+    17`, four words in a row.
     """
     folded = plain(query[: 2 * END_CHARACTERS]).casefold()
     quotations = [match[1] for match in QUOTED.finditer(folded)]
@@ -94,7 +93,7 @@ def _add_phrase(phrases: dict[str, str], chunk: str, ignored: frozenset[str]) ->
 
 
 def all_terms(text: str) -> frozenset[str]:
-    """Return all terms of a text, function words too."""
+    """Return all terms of a text, including function words."""
     groups = (
         group
         for chunk in plain(text).split()
@@ -104,7 +103,7 @@ def all_terms(text: str) -> frozenset[str]:
 
 
 def stem(term: str) -> str:
-    """Return what the forms of a word have in common, roughly; a name with digits has one form."""
+    """Return roughly what the forms of a word have in common; a name with digits has one form."""
     word = term.removesuffix("*")
     if any(map(str.isdigit, word)):
         return word
@@ -132,11 +131,11 @@ def _term_groups(chunk: str, without_function_words: bool) -> Iterator[list[str]
 
 
 def _runs_of(piece: str, without_function_words: bool) -> list[str]:
-    """Return a piece of an unspaced script, or what stands between the function words in it."""
+    """Return a piece of an unspaced script, or the parts between the function words in it."""
     if not without_function_words:
         return [piece]
     runs = UNSPACED_FUNCTION_WORDS.split(piece)
-    # A lone character that is left over says nothing.
+    # A single remaining character says nothing.
     return [run for run in runs if len(run) > 1 or (run and run == piece)]
 
 

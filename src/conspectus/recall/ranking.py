@@ -1,13 +1,13 @@
 """Rank passages for a query: BM25 over a passage and its surroundings, and who speaks.
 
-The index says which passages hold a term, and nothing else: so a term counts once in a passage,
-and how rare it is, is known for the history that is asked. A message that answers often holds no
-term of the question: "It is 5433." So it borrows terms of the messages said before it, and a little
-of those after it, as BM25F does from the fields of one document.
+The index only says which passages have a term. So a term counts once in a passage, and its rarity
+is that in the history of the query. An answer often has no term of the question: "It is 5433." So
+it borrows terms of the messages before it, and a little of those after it, as BM25F does from the
+fields of one document.
 
-BM25 is that of Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
-(2009), and BM25F its form for documents of several fields. What the bonuses are worth is measured
-by `benchmarks/recall.py`.
+BM25 is described by Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
+Beyond" (2009). BM25F is its form for documents of several fields. `benchmarks/recall.py` measures
+the effect of the bonuses.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from conspectus.recall.chain_index import ChainIndex
 
-POOL_SIZE = 100  # passages that hold most of the terms by rarity, among which the candidates are
-CANDIDATES = 30  # passages that are ranked, with the short messages around them
+POOL_SIZE = 100  # passages with most of the terms by rarity; the candidates are among them
+CANDIDATES = 30  # ranked passages, without the short messages around them
 
 K1 = 1.2
 """BM25: how fast further occurrences of a term stop to count; 1.2 is the usual value."""
@@ -29,24 +29,25 @@ K1 = 1.2
 B = 0.75
 """BM25: how much the length of a passage counts, from 0 to 1; 0.75 is the usual value."""
 
-COVERAGE = 0.5  # weight of the share of the query that stands in or around a passage
-AFTER_QUESTION = 0.06  # bonus of what is said after a question, in a talk
+COVERAGE = 0.5  # weight of the share of the query that is in or around a passage
+AFTER_QUESTION = 0.06  # bonus of a message after a question, in a talk
 BRIEF_STATEMENT = 0.1
-"""Bonus of a user's short statement near an assistant's long answer, which holds the same terms."""
+"""Bonus of a user's short statement near an assistant's long answer with the same terms."""
 
 LONG_SPEECH = 0.65
-"""Share that a long speech keeps of its score in a talk: a long answer holds something about each
-term. Where calls are near, a long text is an agent's own reasoning, or its task, and keeps all."""
+"""Share that a long speech keeps of its score in a talk: a long answer has something about each
+term. If calls are near, a long text is an agent's own reasoning, or its task, and keeps its whole
+score."""
 
-MAX_PASSAGES_TYPED = 2  # of a user's text; a longer one is pasted, and counts as a long speech
-LEAST_SHARE = 0.2  # of the best score, below which nothing is shown
+MAX_PASSAGES_TYPED = 2  # of a typed text; a longer one is pasted, and counts as a long speech
+LEAST_SHARE = 0.2  # nothing with less than this share of the best score is shown
 
 Postings = Mapping[str, Collection[int]]
-"""The numbers of the passages that hold each term."""
+"""The numbers of the passages that have each term."""
 
 
 class PassageMatch(NamedTuple):
-    """A passage that fits: its message's position, its number in the index, its score."""
+    """A matching passage: its message's position, its number in the index, its score."""
 
     position: int
     passage: int
@@ -54,7 +55,7 @@ class PassageMatch(NamedTuple):
 
 
 class QueryTerm(NamedTuple):
-    """A term that some passages hold: its value, which grows with its rarity, and the passages."""
+    """A term that some passages have: its value, which grows with its rarity, and the passages."""
 
     value: float
     passages: Collection[int]
@@ -63,10 +64,10 @@ class QueryTerm(NamedTuple):
 def ranked_passages(
     index: ChainIndex, weights: Mapping[str, float], passage_count: int, postings: Postings
 ) -> list[PassageMatch]:
-    """Return the passages that fit a query, the best first, of equally good ones the later first.
+    """Return the passages that match a query, the best first; of equal ones, the later first.
 
     Args:
-        index: the messages that may be found; those around the candidates are read into it.
+        index: the messages that may be found. Messages around the candidates are read into it.
         weights: of the query's terms.
         passage_count: passages of the whole history.
         postings: the passages of each term.
@@ -101,14 +102,14 @@ def _rarity(passage_count: int, holding: int) -> float:
 
 
 def _rarity_of_unknown(passage_count: int) -> float:
-    """Return that of a term which no passage holds, somewhat less than `_rarity` with 0."""
+    """Return the value of a term in no passage, somewhat less than `_rarity` with 0."""
     return math.log(2 + 2 * passage_count)
 
 
 def _candidates(index: ChainIndex, terms: Sequence[QueryTerm]) -> dict[int, int]:
-    """Return the passages that hold most of the terms, by rarity, with their messages' positions.
+    """Return the passages with most of the terms, by rarity, and their messages' positions.
 
-    Of passages with the same terms the shorter one is more about them, then the later one.
+    Among passages with the same terms, shorter ones come first, then later ones.
     """
     values: dict[int, float] = {}
     for term in terms:
@@ -129,9 +130,9 @@ def _candidates(index: ChainIndex, terms: Sequence[QueryTerm]) -> dict[int, int]
 
 
 def _short_messages_around(index: ChainIndex, positions: Collection[int]) -> dict[int, int]:
-    """Return the passage of each message of one passage from which candidates borrow terms.
+    """Return the passages of short messages from which candidates borrow terms.
 
-    A call without a term of the query is left out: it says less than what came of it.
+    A call without a term of the query is left out, because it says less than its result.
     """
     index.read(other for position in positions for other in index.around(position))
     lenders = {lender for position in positions for lender in index.lenders_of(position)}
@@ -158,9 +159,9 @@ class _Scoring:
     _terms_of_passage: dict[int, list[int]] = field(default_factory=dict)
 
     def score(self, passage: int, position: int) -> float | None:
-        """Return the score of a passage of a message; None if no term stands in or around it."""
+        """Return the score of a passage of a message; None if no term is in or around it."""
         lenders = self.index.lenders_of(position)
-        occurrences: dict[int, list[float]] = {}  # of each term: the weights of where it stands
+        occurrences: dict[int, list[float]] = {}  # for each term: the weights of its places
         weighted_length = 0.0
         total_weight = 0.0
         for lender, weight in [(position, 1.0), *lenders.items()]:
@@ -183,7 +184,7 @@ class _Scoring:
         return share * (fit / self.value_of_query + bonus)
 
     def _lent_passages(self, position: int, lender: int) -> Sequence[int]:
-        """Return the passages that a message borrows from: of a result, its own call's alone."""
+        """Return the passages that a message borrows from; a result borrows from its own call."""
         borrower = self.index[position]
         first_passage_of_call = self.index[lender].first_passage_of_call
         if borrower.act == "r":
@@ -197,7 +198,7 @@ class _Scoring:
         return self.index[lender].lent_passages
 
     def _terms_in(self, passage: int) -> list[int]:
-        """Return which terms a passage holds, by their numbers."""
+        """Return which terms a passage has, by their numbers."""
         held = self._terms_of_passage.get(passage)
         if held is None:
             held = [number for number, term in enumerate(self.terms) if passage in term.passages]
@@ -205,7 +206,7 @@ class _Scoring:
         return held
 
     def _fit(self, occurrences: Mapping[int, Sequence[float]], saturation_point: float) -> float:
-        """Return how much of the query's value stands in and around a passage."""
+        """Return how much of the query's value is in and around a passage."""
         fit = 0.0
         for term, weights in occurrences.items():
             count = sum(weights)
@@ -215,7 +216,7 @@ class _Scoring:
         return fit
 
     def _by_speaker(self, position: int, lenders: Mapping[int, float]) -> tuple[float, float]:
-        """Return the share that a message keeps of its score, and its bonus, by who says it."""
+        """Return the share that a message keeps of its score, and its bonus, by its speaker."""
         index = self.index
         message = index[position]
         if message.act != "s":

@@ -1,7 +1,7 @@
 """Redact messages for compactions: part by part, within a time, checked.
 
-A redacted message keeps the id and the key of the message as it was sent, so that a returning
-history is recognised; all else in it is redacted.
+A redacted message keeps the id and the key of the message that was sent, so that a returning
+history is recognised. All else in it is redacted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 
 MAX_GROWTH = 4  # a redacted text has at most so many times the characters of the text
-MAX_ADDED = 1_000  # and so many more
-CLEAN_TEXTS = 20_000  # without a secret that are not read again
+MAX_ADDED = 1_000  # plus this number
+CLEAN_TEXTS = 20_000  # texts without a secret that are not scanned again
 CLEAN_CHARACTERS = 16_000_000  # of them
 
 Values = Mapping[str, str]
-"""Secrets with their kinds. They are kept in the process only."""
+"""Secrets with their kinds. They never leave the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Redacted:
     Attributes:
         text: the text to keep; redacting it again does not change it.
         counts: replacements by kind.
-        values: secrets with their kinds, to be replaced by `[redacted: kind]` in the rest of the
-            compaction too. There, words without a digit, a sign or capitals inside, and those of
-            less than 6 or more than 512 characters, stay. Default: none.
+        values: secrets with their kinds. `[redacted: kind]` replaces them in all other texts of the
+            compaction, too. A value stays in other texts if it is a word without a digit, a sign or
+            capitals inside, or has less than 6 or more than 512 characters. Default: none.
     """
 
     text: str
@@ -81,10 +81,10 @@ class RedactedParts(NamedTuple):
     """The messages and texts of one compaction without their secrets."""
 
     parts: list[Any]
-    """In the order in which they were given; what has no secret is the same object."""
+    """In the given order. A part without a secret is the same object."""
 
     counts: list[Counter[str]]
-    """Of each part: replacements by kind."""
+    """For each part: replacements by kind."""
 
     values: Values
 
@@ -95,10 +95,10 @@ class Redaction:
 
     Attributes:
         redact: returns a text, under a name or None, without its secrets.
-        identity: its part of the hash of a plan, and its name in messages.
+        identity: a text that changes with its rules, and its name in messages.
         timeout: seconds for one step; None for no limit.
         values: secrets that were found in the same compaction, which are removed everywhere.
-        clean: characters of texts without a secret, by their names and the texts themselves.
+        clean: texts without a secret that were scanned, with their names and sizes.
     """
 
     redact: Callable[[str, str | None], Any]
@@ -147,7 +147,7 @@ class Redaction:
             raise
         except StepTimeout as error:
             raise self._error(f"did not answer within {self.timeout:g} seconds") from error
-        except Exception as error:  # it may quote the text, so only its type is told
+        except Exception as error:  # its text may quote a secret, so only its type is shown
             reason = f"failed with {type(error).__name__}"
             raise self._error(reason, "mend it, or leave redact= out") from error
 
@@ -170,7 +170,7 @@ class Redaction:
             return clean
 
         redacted: list[Any] = [part if isinstance(part, str) else part.source for part in parts]
-        # First the secrets of each part, then those that were found in other parts.
+        # First remove the secrets of each part, then those that were found in other parts.
         for replace_text in (redact_alone, replace_values):
             redacted = [
                 walk(part, partial(replace_text, count))
@@ -198,7 +198,7 @@ class Redaction:
         answer: Any = self.redact(text, key)
         if isinstance(answer, Redacted):
             return answer
-        if isinstance(answer, str):  # as functions answer
+        if isinstance(answer, str):  # a function returns a text
             return Redacted(answer, {"redacted": 1} if answer != text else {})
         if isinstance(answer, Coroutine):
             answer.close()  # it is never awaited
@@ -208,18 +208,18 @@ class Redaction:
         )
 
     def _error(self, reason: str, *remedies: str) -> RedactionError:
-        told = f"the redactor {self.identity} {reason}; nothing was archived or summarised"
-        return RedactionError("; ".join((told, *remedies)))
+        problem = f"the redactor {self.identity} {reason}; nothing was archived or summarised"
+        return RedactionError("; ".join((problem, *remedies)))
 
 
 def _default_redactor() -> Redactor:
-    kind = _imports.plugged("conspectus.redactors", "default")
-    if kind is None:
+    redactor_class = _imports.plugged("conspectus.redactors", "default")
+    if redactor_class is None:
         raise PolicyError(
             "redact=True needs the package conspectus_secrets, which is not installed; install "
             "it, or give redact= a function from text to text or a Redactor"
         )
-    redactor: Redactor = kind()
+    redactor: Redactor = redactor_class()
     return redactor
 
 

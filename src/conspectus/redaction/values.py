@@ -1,6 +1,6 @@
-"""Replace a recognised secret wherever else it stands.
+"""Replace a recognised secret in all other places.
 
-Plain words are left, so that a password `postgres` does not remove the name of the database
+Plain words are not replaced: a password `postgres` must not remove the name of the database
 everywhere.
 """
 
@@ -16,26 +16,26 @@ _ESCAPE = (
     r"|\\{1,8}u(?P<wide>(?:0[1-9a-fA-F]|[1-9a-cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}"
     r"|00[a-fA-F][0-9a-fA-F])"
 )
-_INVISIBLE = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"  # signs that nobody sees
+_INVISIBLE = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"  # invisible signs
 _ESCAPE_OR_INVISIBLE = re.compile(f"{_ESCAPE}|{_INVISIBLE}++")
 _IS_INVISIBLE = re.compile(_INVISIBLE)
-_ENDS_A_TEXT = "\"'\\\n"  # an escape of one of these signs stays
+_ENDS_A_TEXT = "\"'\\\n"  # escapes of these signs are not decoded
 
 MARK = "[redacted: {kind}]"
-"""What stands for a secret: its kind only, no length and no hash."""
+"""The text that replaces a secret: only its kind, without length or hash."""
 
 _ANY_MARK = "[redacted: "
-MIN_LENGTH = 6  # characters of a value that is replaced elsewhere
+MIN_LENGTH = 6  # fewest characters of a value that is replaced elsewhere
 MAX_LENGTH = 512  # longer ones are private keys
-FEW_VALUES = 64  # up to so many, each is searched for before a text is cut into pieces
+FEW_VALUES = 64  # if there are no more, each is searched for before a text is cut into pieces
 _PIECE = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|\\[nrt]|[A-Za-z0-9]+|[^\W_A-Za-z0-9]+|[\W_]")
 """A mark, the end of a line in JSON, a word, or one sign. A value consists of whole pieces."""
 
 
 def is_distinctive(value: str) -> bool:
-    """Return whether a value is no plain word, so that it is the secret wherever it stands.
+    """Return whether a value is no plain word, so that it is the secret in every place.
 
-    It has a digit or a sign beside letters, or capitals inside, and 6 to 512 characters.
+    It has letters with a digit or a sign, or capitals inside, and 6 to 512 characters.
     """
     if not MIN_LENGTH <= len(value) <= MAX_LENGTH or "\n" in value or _ANY_MARK in value:
         return False
@@ -48,7 +48,7 @@ def is_distinctive(value: str) -> bool:
 
 
 def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[str]]:
-    """Replace values that stand as whole words, and count them by kind.
+    """Replace values that are whole words, and count them by kind.
 
     Example:
         >>> without_values("tried Zx9abc. again, not xZx9abc", {"Zx9abc": "password"})
@@ -59,7 +59,7 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
 
 
 def without_distinctive_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[str]]:
-    """Do as `without_values`, with values of which each is distinctive; see `is_distinctive`."""
+    """Do what `without_values` does, for values that are all distinctive; see `is_distinctive`."""
     counts: Counter[str] = Counter()
     if not values or not text:
         return text, counts
@@ -76,7 +76,7 @@ def without_distinctive_values(text: str, values: Mapping[str, str]) -> tuple[st
     ends = list(accumulate(map(len, pieces)))
     every_end = set(ends)
     parts: list[str] = []
-    replaced_end = 0  # of the newest value, in the plain text
+    replaced_end = 0  # the end of the newest value, in the plain text
     copied_end = 0  # the same in the text
     for end, piece in zip(ends, pieces, strict=True):
         begin = end - len(piece)
@@ -87,9 +87,8 @@ def without_distinctive_values(text: str, values: Mapping[str, str]) -> tuple[st
             kind = values.get(plain[begin:value_end])
             if kind is None or value_end not in every_end:
                 continue
-            text_begin, text_end = begin, value_end
-            if positions is not None:
-                text_begin, text_end = positions[begin], positions[value_end]
+            text_begin = begin if positions is None else positions[begin]
+            text_end = value_end if positions is None else positions[value_end]
             parts += [text[copied_end:text_begin], MARK.format(kind=kind)]
             counts[kind] += 1
             replaced_end = value_end
@@ -108,10 +107,10 @@ def _lengths_by_first_piece(values: Iterable[str]) -> dict[str, set[int]]:
 
 
 def unescaped(text: str) -> tuple[str, list[int] | None]:
-    """Return a text without escapes and invisible signs, and where its characters stood.
+    """Return a text without escapes and invisible signs, and a map of its characters.
 
-    The second value maps each character, and the end, to its position in the original text; it is
-    None if the text is the same.
+    The map has the position of each character, and of the end, in the original text. It is None if
+    the text is the same.
 
     Example:
         >>> unescaped("a\\\\u0062c")

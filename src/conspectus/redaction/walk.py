@@ -13,25 +13,25 @@ from conspectus._langchain import is_message
 from conspectus.messages.message import why_left_out
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
-"""Structural keys of messages, blocks and calls, whose values stay. In data of any form, such as
-arguments, they are replaced, too."""
+"""Structural keys of messages, blocks and calls. Their values stay, except in free data such as
+arguments."""
 
 ADDITIONS = "additional_kwargs"
 FREE_DATA = frozenset(
     f"{ADDITIONS} args arguments input artifact output result metadata response_metadata".split()
 )
-"""Keys under which data of any form stands."""
+"""Keys of free data, which may have any form."""
 
-CALLS = ("tool_calls", "function_call")  # keys of a provider's additions that are no free data
+CALLS = ("tool_calls", "function_call")  # provider-specific keys that have no free data
 
 ENCODED = ("data", "base64", "file_data")
-"""Keys of a block with a file in base64. A text file is redacted in it."""
+"""The keys of a block with a file in base64. If the file is a text, it is redacted."""
 
-TEXT_TYPES = ("json", "xml", "yaml")  # ends of MIME types that are texts, beside `text/...`
+TEXT_TYPES = ("json", "xml", "yaml")  # ends of MIME types that are texts, in addition to `text/...`
 
 NAMING = frozenset("name key parameterkey parametername".split())
 VALUED = frozenset("value parametervalue".split())
-"""Keys of a mapping with a name and a value, as tools that set variables take them: `{"name":
+"""Keys of a mapping with a name and a value, as tools that set variables need it: `{"name":
 "DB_PASSWORD", "value": ...}`. In a mapping without a name, the key of the mapping names the value:
 `{"DB_PASSWORD": {"value": ...}}`."""
 
@@ -40,28 +40,28 @@ _OPTION = re.compile(r"--[\w-]{1,120}+")
 _LARGEST_PASSWORD = 1 << 256  # larger integers are no passwords
 
 ReplaceText = Callable[[str, str | None], str]
-"""Gets a text and its name, such as its key or the option of a command before it; returns the text
-to put in its place."""
+"""Takes a text and its name, such as its key or the option of a command before it; returns the text
+that replaces it."""
 
 
 class _Place(NamedTuple):
-    """Where a value stands."""
+    """Where a value is."""
 
     names: tuple[str, ...] = ()
-    """Of the value: its key, or others that tell what it is."""
+    """The names of the value: its key, or other words that say what it is."""
 
     is_free: bool = False
-    """Whether it is part of data of any form, in which keys are replaced, too."""
+    """Whether it is part of free data, in which keys are redacted, too."""
 
     inside: tuple[int, ...] = ()
-    """The identities of the values around it."""
+    """The id() of each value around it."""
 
 
 def walk(value: Any, replace_text: ReplaceText) -> Any:
     """Return a message or a text with each text replaced; the same object if nothing changed.
 
-    A text with several names is replaced under each of them until it changes. Parts that are nested
-    too deep to be kept are only described.
+    A text with several names is replaced under each of them until it changes. A description
+    replaces parts that are nested too deeply.
     """
     walker = _Walker(replace_text)
     if not is_message(value):
@@ -75,7 +75,7 @@ def walk(value: Any, replace_text: ReplaceText) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Walker:
-    """Replaces the texts in values of each kind; what has none to replace is the same object."""
+    """Replaces texts in values of every kind. A value without such a text is the same object."""
 
     replace_text: ReplaceText
 
@@ -96,7 +96,7 @@ class _Walker:
             digits = str(value)  # a number can be a password
             replaced = self.in_text(digits, place.names)
             return value if replaced == digits else replaced
-        return value  # no text, or an object of a program, of which only the type is archived
+        return value  # no text, or an object; only the type of an object is archived
 
     def in_text(self, text: str, names: Sequence[str]) -> str:
         plain = str.__str__(text)  # of a subclass of `str`
@@ -107,7 +107,7 @@ class _Walker:
         return text
 
     def in_bytes(self, value: Any, names: Sequence[str]) -> Any:
-        """Return bytes that are a text with that text replaced."""
+        """Redact bytes that are a text."""
         try:
             text = bytes(value).decode()
         except UnicodeDecodeError:
@@ -118,7 +118,7 @@ class _Walker:
         return type(value)(replaced.encode("utf-8", "surrogatepass"))
 
     def in_file(self, text: str) -> str:
-        """Return a text file in base64 with its text replaced."""
+        """Redact a text file in base64."""
         try:
             raw = base64.b64decode(text, validate=True)
         except ValueError:
@@ -164,7 +164,7 @@ class _Walker:
         return values if is_same and all(map(is_, replaced.values(), values.values())) else replaced
 
     def _new_key(self, key: Any, word: str, taken: Mapping[Any, Any]) -> Any:
-        """Return a key with its text replaced, and marks behind it if it is taken."""
+        """Return a redacted key, with marks after it if that key is taken."""
         new_key: Any = self.replace_text(word, None)
         while new_key != key and new_key in taken:
             new_key += "'"
@@ -172,7 +172,7 @@ class _Walker:
 
 
 def _names_beside_a_value(values: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Return the names that a mapping gives for the value that stands in it, too."""
+    """Return the names that a mapping has for a value in it."""
     texts = {str(key): value for key, value in values.items() if isinstance(value, str)}
     names = [text for key, text in texts.items() if key.lower() in NAMING]
     return tuple(str.__str__(name) for name in names if _A_NAME.fullmatch(name))
@@ -198,10 +198,10 @@ def _names_in(values: Sequence[Any], names: tuple[str, ...]) -> list[tuple[str, 
     words = [value if isinstance(value, str) else "" for value in values]
     is_curl = any(word.rsplit("/", 1)[-1] == "curl" for word in words)
     names_of_each: list[tuple[str, ...]] = []
-    before = ""
+    previous_word = ""
     for word in words:
-        is_option = _OPTION.fullmatch(before) or (is_curl and before == "-u")
+        is_option = _OPTION.fullmatch(previous_word) or (is_curl and previous_word == "-u")
         takes_value = is_option and not word.startswith("-")
-        names_of_each.append((before, *names) if takes_value else names)
-        before = word
+        names_of_each.append((previous_word, *names) if takes_value else names)
+        previous_word = word
     return names_of_each

@@ -1,4 +1,4 @@
-"""Offer LangMem's short-term memory, the same functions and node, on our engine.
+"""LangMem's short-term memory on our engine, with the same functions and the same node.
 
 Example:
     >>> from conspectus.short_term import RunningSummary  # instead of langmem.short_term

@@ -24,7 +24,7 @@ from conspectus.short_term.step import Invocation
 
 RUNNING = "running_summary"  # key in `context` of a node's state
 SHARED = tuple(field.name for field in fields(ShortTermSettings))
-"""Settings of a node that are attributes, and count from its next call on."""
+"""Settings of a node that are attributes. A change takes effect at the next call."""
 
 
 @function_takes(SummarizationCall)
@@ -59,7 +59,7 @@ def summarize_messages(call: SummarizationCall) -> SummarizationResult:
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
     """
-    return run(_summarized(call, ensure_config()))
+    return run(_carry_out_call(call, ensure_config()))
 
 
 @function_takes(SummarizationCall)
@@ -68,13 +68,13 @@ async def asummarize_messages(call: SummarizationCall) -> SummarizationResult:
 
     A model that is not a `Runnable` is called in a thread.
     """
-    return await arun(_summarized(call, ensure_config()))
+    return await arun(_carry_out_call(call, ensure_config()))
 
 
-async def _summarized(
+async def _carry_out_call(
     call: SummarizationCall, config: RunnableConfig, *, in_state: bool = False
 ) -> SummarizationResult:
-    """Do what is due; `in_state` gives ids to messages that show the summary."""
+    """Summarise if it is due; with `in_state`, messages that show the summary get ids."""
     thread = call.thread_id or (config.get("configurable") or {}).get("thread_id")
     invocation = Invocation(call, thread)
     if call.archive == "memory:":
@@ -140,12 +140,12 @@ class SummarizationNode(Attributes, RunnableCallable):
         self._is_built = True
 
     def _summarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return run(self._updated(state, config))
+        return run(self._update_of_state(state, config))
 
     async def _asummarise(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return await arun(self._updated(state, config))
+        return await arun(self._update_of_state(state, config))
 
-    async def _updated(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
+    async def _update_of_state(self, state: Any, config: RunnableConfig) -> dict[str, Any]:
         values = _values_of(state)
         messages = values.get(self.input_messages_key)
         if messages is None:
@@ -160,7 +160,7 @@ class SummarizationNode(Attributes, RunnableCallable):
         settings = {name: vars(self)[name] for name in SHARED}
         call = SummarizationCall(messages, running_summary=context.get(RUNNING), **settings)
         replaces = self.input_messages_key == self.output_messages_key
-        result = await _summarized(call, config, in_state=replaces)
+        result = await _carry_out_call(call, config, in_state=replaces)
         if result.running_summary is None:
             return {self.output_messages_key: result.messages}
         removal = [RemoveMessage(REMOVE_ALL_MESSAGES)] if replaces else []
@@ -174,7 +174,7 @@ def _values_of(state: Any) -> Mapping[str, Any]:
     """Return the values of a graph's state, by name; raise `InputError` for another form."""
     if isinstance(state, Mapping):
         return state
-    if is_dataclass(state):  # which may have slots
+    if is_dataclass(state):  # it may have slots, and so no `__dict__`
         return {field.name: getattr(state, field.name) for field in fields(state)}
     if isinstance(state, BaseModel):
         return vars(state)

@@ -47,26 +47,28 @@ DEFAULT_EXISTING_SUMMARY_PROMPT = ChatPromptTemplate([_MESSAGES, ("user", _NEXT)
 DEFAULT_FINAL_SUMMARY_PROMPT = ChatPromptTemplate(
     [("placeholder", "{system_message}"), _NOTES, _MESSAGES]
 )
-"""Puts the result together. Slots: `system_message`, `summary`, `messages`."""
+"""Forms the result. Slots: `system_message`, `summary`, `messages`."""
 
 READING_SLACK = 5 / 4
-"""Factor by which a reading may exceed what gathers: the last message usually does."""
+"""How many times the threshold one reading may have: the last message usually exceeds it."""
 
 LEAST_READING = 4_000
-"""Tokens that any model reads at once."""
+"""Tokens that every model can read at once."""
 
 READINGS = 8
-"""Most readings of less than that: with a limit of a few tokens there would be hundreds."""
+"""The most readings that are smaller than `LEAST_READING`. With a limit of a few tokens there would
+be hundreds."""
 
 FEWEST = 10
-"""Tokens below which a text is taken for an error message, where it stands for much: LangMem's
-limits are small, and so are its users' summaries."""
+"""A text with fewer tokens counts as an error message if it replaces much. The number is small,
+because LangMem's limits and its users' summaries are small."""
 
 
-def filled(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
+def fill_template(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
     """Fill a template; raise `InputError` if it has other slots."""
     try:
-        # Filled and not run: a run would stand in traces, also where only a size is measured.
+        # The template is filled without being run, because a run would appear in traces, even if
+        # only a size is measured.
         fill = getattr(prompt, "format_prompt", None)
         value = fill(**slots) if fill is not None else prompt.invoke(dict(slots))
         messages = value.to_messages()
@@ -101,15 +103,15 @@ class PromptedSummarizer(CallableSummarizer):
         longest: int,
         count: Callable[[Any], int],
     ) -> None:
-        """Prepare to read up to `longest` tokens at once, as `count` counts a message."""
-        # LangMem asks for `invoke` alone.
+        """Prepare to read up to `longest` tokens at once; `count` counts those of a message."""
+        # LangMem needs only `invoke`.
         super().__init__(model if isinstance(model, Runnable) else model.invoke, min_tokens=0)
         self._templates = templates
         self._longest = int(longest * READING_SLACK)
         self._count = count
         self.name = named(model) or type(model).__name__
         self.answer_limit = answer_limit(self._model)
-        # All that a draft depends on.
+        # Everything that a draft depends on.
         class_and_name = f"{type(model).__module__}.{type(model).__qualname__} {self.name}"
         options = repr(getattr(model, "kwargs", None))
         limits = f"{longest} {self.answer_limit}"
@@ -130,13 +132,18 @@ class PromptedSummarizer(CallableSummarizer):
             slots: dict[str, Any] = {"messages": piece}
             if summary:
                 slots["existing_summary"] = summary
-            prompt = with_length(filled(self._templates[bool(summary)], slots), request.limit)
+            prompt = with_length(
+                fill_template(self._templates[bool(summary)], slots), request.limit
+            )
             most = longest_answer if piece is pieces[-1] else None
             summary = await caller.ask(prompt, check, most=most)
         return summary
 
     def _pieces(self, request: SummaryRequest, summary: str, leaving: int) -> list[Any]:
-        """Divide what leaves, of so many tokens, into readings beside the summary so far."""
+        """Divide the messages of a request, of `leaving` tokens, into readings.
+
+        Each reading also has the summary so far.
+        """
         count = self._count
         summary_tokens = count(SystemMessage(summary)) if summary else 0
         least = min(LEAST_READING, leaving // READINGS)

@@ -62,7 +62,7 @@ def read_running(value: object) -> RunningSummary | None:
 
 
 def name_of(running: RunningSummary | None) -> str:
-    """Name a running summary, so that the records that led to it are found."""
+    """Return the name under which the records of a running summary are found."""
     if running is None:
         return "short-term\nnone"
     ids = "\0".join(sorted(map(str, running.summarized_message_ids)))

@@ -23,7 +23,7 @@ from conspectus.short_term.running_summary import RunningSummary
 from conspectus.tokens import TokenMeter
 
 TokenCounter = Callable[[Any], int]
-"""A function that takes a list of messages and returns its tokens. The name is LangMem's. A
+"""A function that takes a list of messages and returns its tokens. The type has LangMem's name. A
 fraction is rounded up."""
 
 
@@ -101,7 +101,7 @@ class ShortTermSettings(CommonSettings):
                 f"{self.max_summary_tokens:,} and {self.max_tokens:,}, which leaves no room for "
                 "any message: lower the first one."
             )
-        TokenMeter(self.token_counter)  # raises for what counts nothing
+        TokenMeter(self.token_counter)  # raises if it is no counter
 
 
 @dataclass(frozen=True, kw_only=True)

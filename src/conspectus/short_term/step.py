@@ -14,17 +14,18 @@ from conspectus._langchain import hide_from_streams
 from conspectus._langchain import named as model_name_of
 from conspectus.archive import Archive, Scope
 from conspectus.core.items import Window
-from conspectus.core.plan import TOO_LARGE, oldest_first
-from conspectus.core.plans import Compact, Plan, Stuck
-from conspectus.core.policy import SLACK, Policy, TriggerCondition
+from conspectus.core.plan_types import Compact, Plan, Stuck
+from conspectus.core.planner import TOO_LARGE, oldest_first
+from conspectus.core.policy import SLACK, Clause, Policy
 from conspectus.core.records import Chain, Record
-from conspectus.engine.engine import Engine, Surface
+from conspectus.engine.decision import SUMMARY_FLOOR, Decision, measured_plan
+from conspectus.engine.engine import CallerFormat, Engine
 from conspectus.engine.entry import carry_out_decision
 from conspectus.engine.history import HistoryContext, StateHoldsRecords
 from conspectus.engine.measuring import share_out_count
-from conspectus.engine.planning import SUMMARY_FLOOR, Decision, measured_plan
 from conspectus.engine.settings import Settings
-from conspectus.engine.view import View, view_of
+from conspectus.engine.view import View
+from conspectus.engine.viewing import view_of
 from conspectus.errors import InputError, MessageError, StuckError
 from conspectus.messages import is_summary_message, read_messages, summary_message, summary_text
 from conspectus.messages.alternation import (
@@ -32,13 +33,13 @@ from conspectus.messages.alternation import (
     as_users,
     is_labelled_joined,
     joins_by_setting,
-    message_behind,
+    message_after,
     took_two_in_a_row,
 )
 from conspectus.messages.framing import summary_body
 from conspectus.messages.users import newest_user_message
 from conspectus.observe import log
-from conspectus.short_term.prompts import PromptedSummarizer, filled
+from conspectus.short_term.prompts import PromptedSummarizer, fill_template
 from conspectus.short_term.running_summary import (
     RunningSummary,
     SummarizationResult,
@@ -48,21 +49,21 @@ from conspectus.short_term.running_summary import (
 from conspectus.short_term.settings import SummarizationCall
 from conspectus.tokens import TokenMeter
 
-AROUND = 400  # characters of a template around a summary that is known by its text
+AROUND = 400  # most characters around a summary in a template, if it is recognised by its text
 SLACK_SHARE = 1 / 8  # the most slack of a summary, as a share of its limit
 
 Messages = Sequence[BaseMessage]
 
 
 class Invocation:
-    """One call; a caller's state holds only the running summary, whose name finds its records."""
+    """One call. The caller's state has only the running summary; its name leads to the records."""
 
     def __init__(self, call: SummarizationCall, thread: object) -> None:
         self.call = call
         self.running = read_running(call.running_summary)
         self.meter = TokenMeter(call.token_counter)
         self.limit = call.max_tokens
-        # Tokens that must have gathered before anything is summarised.
+        # Nothing is summarised below this number of tokens.
         self.threshold = self.limit
         if call.max_tokens_before_summary is not None:
             self.threshold = call.max_tokens_before_summary
@@ -73,14 +74,14 @@ class Invocation:
             self.messages, self.running, self.summary_messages
         )
         name = "-" if thread is None else str(thread) or "-"
-        self.scope = Scope("local", name)  # which an archive alone makes use of
+        self.scope = Scope("local", name)  # used only with an archive
 
     def _in_template(
         self, summary: str, system: Messages = (), remaining: Messages = ()
     ) -> list[BaseMessage]:
         """Put system message, summary and remaining messages together, as `final_prompt` does."""
         slots = {"system_message": list(system), "summary": summary, "messages": list(remaining)}
-        return filled(self.call.final_prompt, slots)
+        return fill_template(self.call.final_prompt, slots)
 
     def _size_of(self, summary: str) -> int:
         return self.meter.messages(self._in_template(summary))
@@ -88,19 +89,19 @@ class Invocation:
     def _view_in_template(self, view: Sequence[Any]) -> list[BaseMessage]:
         """Put the messages of a view into the caller's template, as `build_result` does."""
         summaries = [message for message in view if is_summary_message(message)]
-        others = [message for message in view if not is_summary_message(message)]
+        messages = [message for message in view if not is_summary_message(message)]
         if not summaries:
-            return others
+            return messages
         body = summary_body(str(summaries[-1].content))
         leading = len(self.system)
-        return self._in_template(body, others[:leading], others[leading:])
+        return self._in_template(body, messages[:leading], messages[leading:])
 
     def _engine(self, archive: Archive | None) -> Engine:
         call = self.call
         templates = (call.initial_summary_prompt, call.existing_summary_prompt)
         longest = max(self.limit, self.threshold)
         summarizer = PromptedSummarizer(call.model, templates, longest, self.meter.message)
-        policy = Policy(trigger=(TriggerCondition(tokens=max(1, self.threshold)),))
+        policy = Policy(trigger=(Clause(tokens=max(1, self.threshold)),))
         settings = Settings(
             summarizer=summarizer,
             archive=archive,
@@ -112,13 +113,15 @@ class Invocation:
         engine = Engine.build(settings, policy, self.meter)
         return replace(
             engine,
-            joins_by_setting=False,  # messages are joined where the result is put together
+            joins_by_setting=False,  # `build_result` joins messages
             empty_summary_tokens=self._size_of(""),
-            surface=Surface(summary_size=self._size_of, as_request=self._view_in_template),
+            caller_format=CallerFormat(
+                summary_size=self._size_of, as_request=self._view_in_template
+            ),
         )
 
     async def summarise(self, archive: Archive | None) -> tuple[RunningSummary | None, Messages]:
-        """Return the running summary now, and the messages that it does not stand for."""
+        """Summarise if due; return the running summary, and the messages it does not replace."""
         chain = await self._find_chain(archive)
         sent = [*self.system, *self.summary_messages, *self.remaining]
         has_gathered = self.meter.whole(self.remaining) >= self.threshold
@@ -147,7 +150,7 @@ class Invocation:
         return after(result.record), remaining
 
     def _plan(self, view: View, *, clips: bool) -> Plan:
-        """Plan as LangMem does, from the oldest message on; originals are clipped if `clips`.
+        """Plan as LangMem does, from the oldest message on; with `clips`, messages may be clipped.
 
         Raises:
             StuckError: nothing makes the history fit, and `on_failure` is `"raise"`.
@@ -195,22 +198,21 @@ class Invocation:
         return RunningSummary(record.summary, covered, last)
 
     async def _find_chain(self, archive: Archive | None) -> Chain:
-        """Return the records behind the running summary; the head in the archive goes to them."""
+        """Return the records of the running summary; the archive's head moves to the last one."""
         if archive is None:
             return ()
         chain: Chain = await archive.call_either_way(
             archive.chain_labelled, self.scope, name_of(self.running)
         )
-        head = chain[-1].id if chain else None
-        if (await archive.call_either_way(archive.head, self.scope)) not in (None, head):
-            await archive.call_either_way(
-                archive.set_head, self.scope, head
-            )  # for recall without a state
+        head_id = chain[-1].id if chain else ""
+        if (await archive.call_either_way(archive.head_id, self.scope)) not in (None, head_id):
+            # For recall without a state.
+            await archive.call_either_way(archive.set_head, self.scope, head_id)
         summary = self.running.summary if self.running is not None else ""
         return chain if chain and chain[-1].summary in (summary, "") else ()
 
     def _read_view(self, history: HistoryContext, chain: Chain) -> View:
-        """Read the history with the summary in the form in which the engine knows it."""
+        """Read the history, with the summary in the form that the engine recognises."""
         summaries: list[Any] = []
         if self.running is not None:
             summaries = [_summary_message(self.running.summary, chain[-1] if chain else None)]
@@ -223,7 +225,7 @@ class Invocation:
     def build_result(
         self, running: RunningSummary | None, remaining: Messages, *, in_state: bool
     ) -> SummarizationResult:
-        """Put the result together; `in_state` gives ids to messages that show the summary."""
+        """Form the result; with `in_state`, messages that show the summary get ids."""
         callers_own = [*self.system, *remaining]
         if running is None:
             return SummarizationResult(callers_own)
@@ -232,7 +234,7 @@ class Invocation:
         with_ids = {
             id(message): _with_id(message) for message in messages if id(message) not in own_ids
         }
-        # A state gives ids to messages; of the function's caller only a stream is seen.
+        # A state gives ids to all messages. For a caller of the function, only a stream needs them.
         if hide_from_streams(with_ids.values()) or in_state:
             messages = [with_ids.get(id(message), message) for message in messages]
         return SummarizationResult(self._without_user_runs(messages, own_ids), running)
@@ -240,12 +242,12 @@ class Invocation:
     def _without_user_runs(
         self, messages: list[BaseMessage], own_ids: set[int]
     ) -> list[BaseMessage]:
-        """Join messages of the user in a row for a model that takes none.
+        """Join user messages in a row, for a model that refuses them.
 
-        For a model that is known to take none, the messages of the template, which are not among
-        the caller's `own_ids`, become the user's: it would refuse a second system message, too. Of
-        an unknown model only the history tells whether it takes some; if it does not, and the
-        summary is the user's, they are joined.
+        If the model is known to refuse them, the messages of the template (all that are not in
+        `own_ids`) also get the user's role, because the model would refuse a second system message,
+        too. For an unknown model, the history decides, and only if the template shows the summary
+        as the user's.
         """
         joins = joins_by_setting(self.call.alternate_roles, model_name_of(self.call.model))
         if joins is None:
@@ -258,7 +260,7 @@ class Invocation:
 
 
 def _summary_message(summary: str, head: Record | None) -> Any:
-    """Return the message of a summary as the engine knows it, of the record in force."""
+    """Return the summary message that the engine recognises, for the record in force."""
     if head is None:
         return summary_message(summary_text(summary, archived=False), "before")
     return summary_message(
@@ -267,7 +269,7 @@ def _summary_message(summary: str, head: Record | None) -> Any:
 
 
 def _with_id(message: BaseMessage) -> BaseMessage:
-    """Return a message with an id that its content alone decides."""
+    """Return a message with an id that is made from its content."""
     name = str(uuid5(NAMESPACE_URL, str(message.content)))
     return message.model_copy(update={"id": name})
 
@@ -276,9 +278,9 @@ def _with_id(message: BaseMessage) -> BaseMessage:
 
 
 def without_joined_summary(messages: Any, summary_messages: Messages) -> Any:
-    """Return messages without the summary that a result has joined to some of them.
+    """Return messages without the summary that an earlier result has joined to some of them.
 
-    What is no list of messages comes back as it is.
+    A value that is no list of messages is returned as it is.
     """
     if not is_listing(messages) or not any(map(is_labelled_joined, messages)):
         return messages
@@ -295,9 +297,9 @@ def is_listing(value: object) -> bool:
 
 
 def _without_summary(message: Any, summaries: Sequence[str]) -> Any:
-    """Return what a message says beside the first of the summaries that it holds."""
+    """Return a message without the first of the summaries that it begins with."""
     for summary in summaries:
-        remainder = message_behind(message, summary)
+        remainder = message_after(message, summary)
         if remainder:
             return remainder
     return message
@@ -306,7 +308,9 @@ def _without_summary(message: Any, summaries: Sequence[str]) -> Any:
 def split_history(
     messages: Sequence[Any], running: RunningSummary | None, summary_messages: Messages
 ) -> tuple[list[BaseMessage], list[BaseMessage]]:
-    """Return the leading system message, and what no summary covers, with the newest question.
+    """Return the leading system message, and the messages that the running summary does not cover.
+
+    The user's newest message is always among the latter.
 
     Raises:
         MessageError: something is no message.
@@ -320,16 +324,16 @@ def split_history(
         for form in (message, as_users(message))
     }
     remaining = [message for message in messages if _type_and_content(message) not in summaries]
-    # Another template may have shown the summary: a system message then holds its text.
+    # Another template may have shown the summary in a system message.
     shows_summary = len(remaining) < len(messages)
     is_whole = shows_summary or any(message.id in covered for message in remaining)
     summary = running.summary.strip() if running and not is_whole else ""
     system, remaining = _split_system(remaining, summary)
-    # A client has gone back to the newest question, or another library's summary has it.
+    # The newest question may be covered, if a client has gone back to it, or by another library.
     index = newest_user_message(remaining)
     newest = None if index is None else remaining[index]
     last_id = running.last_summarized_message_id if running else None
-    _refuse_reused_ids(remaining, covered, last_id, newest)
+    _check_reused_ids(remaining, covered, last_id, newest)
     remaining = [m for m in remaining if m is newest or m.id not in covered]
     if any(message.id is None for message in remaining):
         raise InputError(
@@ -342,7 +346,7 @@ def split_history(
 def _split_system(
     messages: Sequence[BaseMessage], summary: str
 ) -> tuple[list[BaseMessage], list[BaseMessage]]:
-    """Return the first leading system message, and what stands behind it.
+    """Return the first leading system message, and the messages after it.
 
     Leading system messages that show the summary are in neither.
     """
@@ -361,7 +365,7 @@ def _split_system(
 
 
 def _check_messages(messages: Any) -> None:
-    """Refuse what is no list of messages, and ids that stand twice."""
+    """Check that messages are a list of LangChain messages, with different ids."""
     form = "messages must be a list of LangChain messages, not"
     remedy = "langchain_core.messages.convert_to_messages makes them"
     if not is_listing(messages):
@@ -369,22 +373,22 @@ def _check_messages(messages: Any) -> None:
     for message in messages:
         if not isinstance(message, BaseMessage):
             raise MessageError(f"{form} of {type(message).__name__}; {remedy}")
-    # A summary is known by the ids of the messages that it stands for.
+    # A summary is recognised by the ids of the messages that it replaces.
     ids = Counter(message.id for message in messages if message.id is not None)
     for name, count in ids.most_common(1):
         if count > 1:
             raise InputError(f"{count} messages have the ID {name}; give each its own")
 
 
-def _refuse_reused_ids(
+def _check_reused_ids(
     remaining: Sequence[BaseMessage],
     covered: Container[str | None],
     last_id: str | None,
     newest: BaseMessage | None,
 ) -> None:
-    """Refuse a new message under the id of one that was summarised; the newest may have it.
+    """Check that no new message has the id of a summarised one; only the newest question may.
 
-    New are those behind the last that was summarised, and behind another new one.
+    New messages are those after the last summarised message, and after the first new one.
     """
     ids = [message.id for message in remaining]
     first_new = next((n for n, name in enumerate(ids) if name not in covered), len(ids))

@@ -114,7 +114,7 @@ class TokenMeter:
 
     Example:
         >>> TokenMeter(model="gpt-4o").text("The tokens of a text are estimated.")
-        9
+        8
     """
 
     def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Lists of chat messages: OpenAI's and Anthropic's dicts, and LangChain's written forms."""
+"""Read lists of chat messages: OpenAI's and Anthropic's dicts, and LangChain's JSON."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from conspectus.messages.blocks import at_path, blocks_of
 from conspectus.transcripts.reading import Reading, Row
 
 LANGCHAIN_TYPES = frozenset("human user ai assistant system tool function chat remove".split())
-"""LangChain's types of message; those of chunks are the names of their classes."""
+"""LangChain's types of message. The types of chunks are the names of their classes."""
 
 LANGCHAIN_ALIASES = {"user": "human", "assistant": "ai"}
 
 ANTHROPIC_BLOCKS = frozenset(
     "tool_use tool_result server_tool_use thinking redacted_thinking document".split()
 )
-"""Blocks that only Anthropic's messages hold."""
+"""Kinds of blocks that only Anthropic's messages have."""
 
 
 def read_dicts(records: Sequence[Any], around: Row) -> Reading:
-    """Take messages as they are; a system prompt beside the list leads them."""
+    """Take messages as they are. A system prompt outside of the list becomes the first one."""
     messages = [*records]
     if "system" in around:
         messages.insert(0, {"role": "system", "content": around["system"]})
@@ -30,7 +30,7 @@ def read_dicts(records: Sequence[Any], around: Row) -> Reading:
 
 
 def is_anthropic(row: Row) -> bool:
-    """Tell whether a record, or the object around all, is in Anthropic's form."""
+    """Tell whether a record, or the object around the records, is in Anthropic's form."""
     return "system" in row or any(block.get("type") in ANTHROPIC_BLOCKS for block in blocks_of(row))
 
 
@@ -50,7 +50,7 @@ def read_langchain(records: Sequence[Any], around: Row) -> Reading:
 
 
 def langchain_message(row: Row) -> Any:
-    """Make a LangChain message; no class that a file names is imported.
+    """Make a LangChain message. No class that a file names is imported.
 
     Raises:
         MessageError: it is no message of LangChain's.
@@ -73,7 +73,7 @@ def langchain_message(row: Row) -> Any:
 def _type_and_fields(row: Row) -> tuple[str, Any]:
     """Return type and fields of a message in any of LangChain's three written forms.
 
-    The fields are None where it is none of them.
+    The fields are None if it has none of these forms.
     """
     message_type = str(row.get("type"))
     class_path = row.get("id")
@@ -88,7 +88,7 @@ def _type_and_fields(row: Row) -> tuple[str, Any]:
             class_name = class_name.removesuffix("Message").lower()
         return class_name, row.get("kwargs")
     is_known = message_type in LANGCHAIN_TYPES or message_type.endswith("MessageChunk")
-    is_chat = message_type.lower().startswith("chat")  # the only one that has a role as well
+    is_chat = message_type.lower().startswith("chat")  # the only type that also has a role
     if not is_known or ("role" in row and not is_chat):
         return message_type, None
     if "data" in row:

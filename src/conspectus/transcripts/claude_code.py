@@ -1,8 +1,9 @@
-"""Claude Code's sessions: trees of lines; messages of the current branch, once.
+"""Read Claude Code's sessions: the messages of the current branch, each once.
 
-A session that is opened again may repeat its lines. A rewound one continues from an earlier line. A
-compacted one continues from a summary of its own, whose parent may lead past what it sums up. A
-message of the agent has as many lines as blocks. What is typed during a turn is an attachment.
+The lines of a session are a tree. A session that is opened again may repeat lines. After a rewind,
+it continues from an earlier line. After a compaction, it continues from Claude Code's own summary,
+whose parent may be before the summarised messages. A message of the agent has one line for each
+block. Text that a user types during a turn is an attachment.
 """
 
 from __future__ import annotations
@@ -13,24 +14,25 @@ from typing import Any
 from conspectus.messages.blocks import at_path
 from conspectus.transcripts.reading import Reading, Row
 
-SYNTHETIC = "<synthetic>"  # the model of what Claude Code says in the agent's name
+SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code itself writes as the agent's
 
 OUTSIDE = ("isSidechain", "isMeta", "isApiErrorMessage")
-"""Marks of lines that are no part of the main conversation."""
+"""Marks of lines that do not belong to the main conversation."""
 
 
 def is_record(row: Row) -> bool:
-    """Tell whether a record is a line of Claude Code's."""
+    """Tell whether a record is a line of a session of Claude Code."""
     has_session = "type" in row and not {"sessionId", "leafUuid"}.isdisjoint(row)
     return has_session or _is_message(row)
 
 
 def read_session(records: Sequence[Any], around: Row) -> Reading:
-    """Read a session as Anthropic-style dicts; lines of one assistant message are joined.
+    """Read a session as dicts in Anthropic's form; join the lines of one assistant message.
 
-    Left out are lines outside the conversation, side chains, meta lines, errors of the API,
-    repeated lines, rewound branches, and Claude Code's own summaries if their originals are in the
-    file. If all messages are of a side chain, the file is a subagent's own.
+    These lines are left out: those outside the conversation, side chains, meta lines, errors of the
+    API, repeated lines, rewound branches, and Claude Code's own summaries if their originals are in
+    the file. If all messages belong to a side chain, the file is that of a subagent, and they are
+    read.
     """
     rows = [_with_queued_words(row) for row in records]
     if not any(map(_is_in_conversation, rows)):
@@ -63,7 +65,7 @@ def read_session(records: Sequence[Any], around: Row) -> Reading:
 
 
 def _with_queued_words(row: Row) -> Row:
-    """Make a user's message of what was typed during a turn."""
+    """Make a user message of text that was typed during a turn."""
     attachment: Any = row.get("attachment")
     if at_path(attachment, "type") != "queued_command":
         return row
@@ -76,7 +78,7 @@ def _with_queued_words(row: Row) -> Row:
 def _current_branch(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield the messages on the way to the last one, with their blocks and results.
 
-    Parallel calls fan out: the next line follows only one of their results.
+    Parallel calls have several results, and the next line follows only one of them.
     """
     spoken, parents = _tree(rows)
     on_the_way: set[int] = set()
@@ -95,14 +97,14 @@ def _current_branch(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _tree(rows: Sequence[Row]) -> tuple[list[Row], list[int]]:
-    """Return the messages, and for each the index of the one that it follows; -1 for none.
+    """Return the messages, and for each the index of the one before it; -1 for none.
 
-    A summary follows all that was in force when it was written, and no later line goes back behind
-    it, whatever parent it names.
+    A summary follows the last message when it was written, whatever parent it names. No later line
+    goes back to a message before it.
     """
     spoken: list[Row] = []
     parents: list[int] = []
-    index_of: dict[Any, int] = {}  # by the uuid of a line: the message that it is or stands behind
+    index_of: dict[Any, int] = {}  # by the uuid of a line: its message, or the message before it
     newest_summary = -1
     for row in rows:
         uuid = row.get("uuid")

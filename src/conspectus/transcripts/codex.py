@@ -1,8 +1,8 @@
-"""Codex's sessions: lines with a `type` and a `payload`.
+"""Read Codex's sessions: lines with a `type` and a `payload`.
 
-A `response_item` is an item of OpenAI's Responses, as the model had it. An `event_msg` says what
-the person saw or typed. A compaction leaves the items before it in the file, so that its own
-summary is needed only where nothing stands before it.
+A `response_item` is an item of OpenAI's Responses, as the model got it. An `event_msg` says what
+the person saw or typed. After a compaction, earlier items stay in the file, so Codex's own summary
+is needed only if nothing is before it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ LINE_TYPES = frozenset("session_meta turn_context response_item event_msg compac
 
 
 def is_line(row: Row) -> bool:
-    """Tell whether a record is a line of Codex's."""
+    """Tell whether a record is a line of a session of Codex."""
     return row.get("type") in LINE_TYPES and isinstance(row.get("payload"), Mapping)
 
 
 def read_session(records: Sequence[Any], around: Row) -> Reading:
-    """Read the items; what the program says in the user's name becomes the developer's."""
+    """Read the items. Texts that Codex writes in the user's role get the developer's."""
     lines = [record for record in records if is_line(record)]
     typed_texts = _typed_texts(lines)
     items: list[dict[str, Any]] = []
@@ -49,14 +49,14 @@ def read_session(records: Sequence[Any], around: Row) -> Reading:
 
 
 def _typed_texts(lines: Sequence[Row]) -> set[str]:
-    """Return what the user typed, by the events that say so."""
+    """Return the texts that the user typed, from the events."""
     events = [line["payload"] for line in lines if line["type"] == "event_msg"]
     typed = [event for event in events if event.get("type") == "user_message"]
     return {str(event.get("message", "")).strip() for event in typed}
 
 
 def _items_of(line: Row) -> list[Row]:
-    """Return the items of Responses in a line: one, or the history that a compaction wrote."""
+    """Return the items in a line: one, or the history that a compaction wrote."""
     payload = line["payload"]
     items = [payload]
     if line["type"] == "compacted":
@@ -65,7 +65,7 @@ def _items_of(line: Row) -> list[Row]:
 
 
 def _roll_back(items: list[dict[str, Any]], turns: int) -> None:
-    """Take back the newest turns of the user, with all that followed."""
+    """Remove the newest turns of the user, with all that followed them."""
     if not turns:
         return
     user_positions = [i for i, item in enumerate(items) if item.get("role") == "user"]
@@ -74,9 +74,9 @@ def _roll_back(items: list[dict[str, Any]], turns: int) -> None:
 
 
 def _is_typed(item: Row, typed_texts: set[str]) -> bool:
-    """Tell whether an item is no message of the user's, or one that the user has typed.
+    """Tell whether an item has another role than the user's, or was typed by the user.
 
-    The program may put words of its own before what was typed.
+    Codex may put words of its own before the typed text.
     """
     if item.get("role") != "user":
         return True

@@ -1,4 +1,4 @@
-"""Histories in files: read in any form, told by its content, and written in the same."""
+"""Read history files in any format, recognised by content; write them in the same format."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from conspectus.messages.blocks import at_path
 from conspectus.transcripts.formats import FORMATS, FileFormat
 from conspectus.transcripts.reading import Reading
 
-TRIES = 1_000  # places in a damaged line at which a record may begin
+TRIES = 1_000  # most places in a damaged line where a record is looked for
 
 LISTS = ("messages", "input", "values.messages")
-"""Where the list stands in an object, such as a request's body or the state of a thread."""
+"""Keys under which an object, such as a request's body or a thread's state, has the list."""
 
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages" or "input", or one '
@@ -39,32 +39,32 @@ class Parsed:
     """The records of a file."""
 
     records: list[Any]
-    lines: list[int] | None = None  # the line of each, if they stand on lines of their own
-    wrapper: Mapping[str, Any] | None = None  # the object that holds their list
+    lines: list[int] | None = None  # the line of each, if each record has its own line
+    wrapper: Mapping[str, Any] | None = None  # the object around their list
     broken: int = 0  # lines that are no records, or not only records
 
     def where(self, index: int) -> str:
-        """Name a record in an error; -1 is the system prompt beside the list."""
+        """Return the name of a record for an error; -1 is the system prompt outside of the list."""
         name = "the system prompt" if index < 0 else f"message {index}"
         return name if self.lines is None else f"line {self.lines[index]}: {name}"
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A history as it was read, LangChain messages or dicts."""
+    """A history that was read: LangChain messages or dicts."""
 
     messages: list[Source]  # in the order of the conversation
     format: FileFormat
     parsed: Parsed  # how the file was built, so that it can be written that way again
     path: Path | None  # None for standard input
     thread_hint: str  # a stable thread name, by file or first message
-    skipped: int = 0  # records outside the conversation, and messages nobody understands
-    model: str = ""  # that answered last; empty if the file does not say
+    skipped: int = 0  # records outside the conversation, and messages that cannot be read
+    model: str = ""  # the model that answered last; empty if the file does not say
     window: int | None = None  # its input limit in tokens, if the file says so
 
     @property
     def remarks(self) -> list[str]:
-        """What was left out, as sentences."""
+        """Sentences that say what was left out."""
         counts = {
             "no part of the conversation, or a repetition": self.skipped,
             "damaged": self.parsed.broken,
@@ -75,16 +75,16 @@ class HistoryFile:
 def read_history(source: str | Path) -> HistoryFile:
     """Read a history in any of `FORMATS`, in UTF-8 or UTF-16; `-` is standard input.
 
-    Nothing in the file can run code: no class that it names is imported. Of a file of lines, and of
-    a session of another program, all that is sound is read.
+    Nothing in the file can run code: no class that it names is imported. In a file of lines, and in
+    a session of another program, damaged records are skipped.
 
     Raises:
         InputError: the file cannot be read, or holds no history.
-        MessageError: a message cannot be understood; names the place.
+        MessageError: a message cannot be understood. The error names its place.
     """
     path = None if str(source) == "-" else Path(source)
     name = "standard input" if path is None else str(path)
-    parsed = _parsed(_text(path, name), name)
+    parsed = _parse_records(_text(path, name), name)
     try:
         return _history(parsed, path)
     except MessageError as error:
@@ -94,9 +94,9 @@ def read_history(source: str | Path) -> HistoryFile:
 def write_history(messages: Sequence[Source], like: HistoryFile) -> str:
     """Write messages as the text of a file, in the form of the one that was read.
 
-    LangChain messages are written by `messages_to_dict`; the session of a program as a list, in
-    Anthropic's form (Claude Code), as items of Responses (Codex), or in OpenAI's form. Keys beside
-    the list come back.
+    LangChain messages are written by `messages_to_dict`. The session of a program is written as a
+    list: in Anthropic's form (Claude Code), as items of Responses (Codex), or in OpenAI's form.
+    Other keys of the object around the list are kept.
     """
     rows: list[Any] = []
     for message in messages:
@@ -130,7 +130,7 @@ def dump(value: Any, indent: int | None = None) -> str:
 
 
 def _list_in(whole: Any) -> str:
-    """Return where the list of messages stands in an object; empty if nowhere."""
+    """Return the keys that lead to the list of messages in an object; empty if there is none."""
     return next((path for path in LISTS if isinstance(at_path(whole, path), list)), "")
 
 
@@ -147,19 +147,19 @@ def _text(path: Path | None, name: str) -> str:
             at = f"byte {error.start:,} cannot be read"
             raise InputError(f"{name} is no text in UTF-8 or UTF-16 ({at}); {EXPECTED}") from error
         text = data.decode("utf-8", "replace")  # a record was cut within a letter
-    text = text.replace("\0", "")  # what a file system may leave after a crash
+    text = text.replace("\0", "")  # file systems may leave these after a crash
     if not text.strip():
         raise InputError(f"{name} is empty; {EXPECTED} (an empty history is written [])")
     return text
 
 
-def _parsed(text: str, name: str) -> Parsed:
-    """Read the records of a text: one JSON value, or lines, of which half may be damaged."""
+def _parse_records(text: str, name: str) -> Parsed:
+    """Read the records of a text: one JSON value, or lines, up to half of them damaged."""
     try:
         whole = json.loads(text)
     except json.JSONDecodeError as error:
-        return _parsed_lines(text, name, error)
-    except (RecursionError, ValueError) as error:  # of Python's own: nested or digits without end
+        return _parse_lines(text, name, error)
+    except (RecursionError, ValueError) as error:  # errors of Python: endless nesting or digits
         raise InputError(f"{name} cannot be read as JSON: {error}; {EXPECTED}") from error
     if isinstance(whole, list):
         return Parsed(whole)
@@ -170,13 +170,14 @@ def _parsed(text: str, name: str) -> Parsed:
     raise InputError(f"{name} holds no messages; {EXPECTED}")
 
 
-def _parsed_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
-    """Read the records of lines; `error` says why the whole is no JSON."""
-    # Not splitlines: Unicode's separators may stand in a string.
+def _parse_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
+    """Read the records of lines. `error` says why the whole text is no JSON."""
+    # Not `splitlines`: a string may have Unicode's line separators.
     filled_lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     rows = [(number, *_objects(line)) for number, line in filled_lines]
     whole_records = [record for _, records, is_whole in rows if is_whole for record in records]
-    # What stands in a damaged line may be a part of a record: it lacks a key that all records have.
+    # An object in a damaged line may be a part of a record. Then it lacks a key that all records
+    # have.
     common_keys = set(whole_records[0]).intersection(*whole_records) if whole_records else set()
     sound_records: list[Any] = []
     line_numbers: list[int] = []
@@ -193,9 +194,9 @@ def _parsed_lines(text: str, name: str, error: json.JSONDecodeError) -> Parsed:
 
 
 def _objects(line: str) -> tuple[list[dict[str, Any]], bool]:
-    """Return the JSON objects at the end of a line, and whether it holds nothing else.
+    """Return the JSON objects at the end of a line, and whether the line has nothing else.
 
-    A writer that was stopped leaves a part of a record, and the next one stands right behind it.
+    A writer that was stopped leaves a part of a record, and the next record follows it directly.
     """
     first_objects: list[dict[str, Any]] = []
     for begin in islice(_OBJECT_BEGINS.finditer(line), TRIES):
@@ -214,11 +215,11 @@ def _objects(line: str) -> tuple[list[dict[str, Any]], bool]:
 
 
 _UNEXPECTED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
-"""What a reader raises at a record that is not as its form has it."""
+"""Errors that a reader raises for a record with an unexpected form."""
 
 
 def _reading(file_format: FileFormat, records: Sequence[Any], parsed: Parsed) -> Reading | None:
-    """Read records; None where one of them is not as the format has it."""
+    """Read records; None if one of them has an unexpected form."""
     with suppress(*_UNEXPECTED):
         return file_format.read(records, parsed.wrapper or {})
     return None
@@ -250,7 +251,7 @@ def _history(parsed: Parsed, path: Path | None) -> HistoryFile:
 
 
 def _sound_reading(file_format: FileFormat, parsed: Parsed) -> Reading:
-    """Read all records; or, where one cannot be understood, those that can be read alone."""
+    """Read all records. If that fails, read those that can be read one by one."""
     reading = _reading(file_format, parsed.records, parsed)
     if reading is None:
         sound_records = [row for row in parsed.records if _reading(file_format, [row], parsed)]
@@ -270,11 +271,11 @@ def _sound_reading(file_format: FileFormat, parsed: Parsed) -> Reading:
 def _sound_messages(file_format: FileFormat, parsed: Parsed, reading: Reading) -> list[Source]:
     """Return the messages that can be read.
 
-    What a program wrote for itself may hold more than messages, which is left out. Elsewhere it is
-    an error, which names the place.
+    A session of a program may have more than messages; the rest is left out. In other files, it is
+    an error that names the place.
     """
     sound: list[Source] = []
-    # A system prompt that stood beside the list comes first, and is none of its records.
+    # A system prompt from outside of the list comes first, and is not one of its records.
     system_prompts = 0 if file_format.is_session else len(reading.messages) - len(parsed.records)
     for index, message in enumerate(reading.messages):
         try:
@@ -290,7 +291,7 @@ def _sound_messages(file_format: FileFormat, parsed: Parsed, reading: Reading) -
 
 
 def _thread_hint(parsed: Parsed, path: Path | None) -> str:
-    """Name a thread by its file, or what came on standard input by its first record."""
+    """Make a name for a thread from the path of its file, or from its first record."""
     if path is None:
         stem = "stdin"
         seed = dump(parsed.records[0]) if parsed.records else ""

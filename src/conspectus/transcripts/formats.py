@@ -1,6 +1,6 @@
-"""The formats of history files, a table: how a record is known, and who reads it.
+"""The table of formats of history files: how to recognise a record, and what reads it.
 
-Summaries that a program wrote are left out where the messages before them are in the file.
+A summary that a program wrote is left out if the messages before it are in the file.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class FileFormat(NamedTuple):
     """A format of history files."""
 
     name: str
-    knows: Callable[[Row], bool]  # whether a record, or the object around all, is of this format
-    read: Callable[[Sequence[Any], Row], Reading]  # gets the records, and the object around them
-    to_message: Callable[[Any], Any] = _as_it_is  # the message, from what was read
-    is_session: bool = False  # a program wrote it for itself: what cannot be understood is skipped
+    knows: Callable[[Row], bool]  # whether a record, or the object around them, has this format
+    read: Callable[[Sequence[Any], Row], Reading]  # takes the records, and the object around them
+    to_message: Callable[[Any], Any] = _as_it_is  # makes the message
+    is_session: bool = False  # written by a program for itself: unknown records are skipped
     added_keys: tuple[str, ...] = ()  # keys that `read` adds, and that no request may have
 
 
@@ -54,4 +54,4 @@ FORMATS = (
     FileFormat("anthropic", chat.is_anthropic, chat.read_dicts),
     FileFormat("openai", lambda row: True, chat.read_dicts),
 )
-"""All formats; the first one that knows a record is that of the file."""
+"""All formats. The first that recognises a record is the format of the file."""

@@ -1,6 +1,6 @@
-"""Gemini CLI's sessions: one object, or lines of which a later one replaces a message.
+"""Read Gemini CLI's sessions: one object; or lines, where a later line may replace a message.
 
-A message of the agent holds its calls with their results.
+A message of the agent has its calls with their results.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from conspectus.transcripts.reading import (
 
 
 def is_record(row: Row) -> bool:
-    """Tell whether a record, or the object around all, is Gemini CLI's."""
+    """Tell whether a record, or the object around the records, is Gemini CLI's."""
     return row.get("type") == "gemini" or {"sessionId", "projectHash"} <= row.keys()
 
 
 def read_session(records: Sequence[Any], around: Row) -> Reading:
-    """Read the messages without notices and thoughts, and without what was taken back."""
+    """Read the messages, without notices, thoughts and removed messages."""
     turns: dict[Any, Row] = {}
     for row in records:
         if "$rewindTo" in row and row["$rewindTo"] in turns:
             _rewind(turns, row["$rewindTo"])
         elif row.get("type") in ("user", "gemini"):
             turns[_name_of(row, len(turns))] = row
-        elif not turns:  # else it is a compressed history, whose originals are in the file
+        elif not turns:  # otherwise it is a compressed history whose originals are in the file
             compressed = at_path(row, "$set.messages") or ()
             turns = {_name_of(turn, place): turn for place, turn in enumerate(compressed)}
     models = [str(turn["model"]) for turn in turns.values() if turn.get("model")]
@@ -41,7 +41,7 @@ def read_session(records: Sequence[Any], around: Row) -> Reading:
 
 
 def _name_of(turn: Row, place: int) -> Any:
-    """Return the id of a turn, or its place where it has none."""
+    """Return the id of a turn, or its place if it has none."""
     name = turn.get("id")
     return place if name is None else name
 
@@ -58,7 +58,7 @@ def _messages_of(turn: Row) -> list[dict[str, Any]]:
     if turn.get("type") == "user":
         inline = [part["inlineData"] for part in parts if "inlineData" in part]
         urls = [f"data:{data.get('mimeType')};base64,{data.get('data')}" for data in inline]
-        # A message with results alone says nothing that the agent's message does not hold.
+        # A message that has only results repeats what the agent's message has.
         return chat_messages("user", joined_text(parts), stamp, image_urls=urls)
     calls = [
         RecordedCall(

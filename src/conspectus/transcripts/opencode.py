@@ -1,6 +1,6 @@
-"""What `opencode export` writes: messages, each with an `info` and `parts`.
+"""Read files of `opencode export`: messages, each with an `info` and `parts`.
 
-A tool's part holds a call and its result.
+A tool's part has a call and its result.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _messages_of(info: Row, parts: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _user_messages(info: Row, parts: Sequence[Row], time: str | None) -> list[dict[str, Any]]:
-    """Make the user's message; what the program added is the developer's, behind it."""
+    """Make the user's message, and after it the developer's, with what the program added."""
     texts = [part for part in parts if part["type"] == "text" and not part.get("ignored")]
     typed = joined_text([part for part in texts if not part.get("synthetic")])
     added = joined_text([part for part in texts if part.get("synthetic")])
@@ -67,13 +67,13 @@ def _user_messages(info: Row, parts: Sequence[Row], time: str | None) -> list[di
 
 
 def _agent_messages(info: Row, parts: Sequence[Row], time: str | None) -> list[dict[str, Any]]:
-    """Make a message for each step of the agent, with the results behind its calls."""
+    """Make a message for each step of the agent, followed by the results of its calls."""
     messages: list[dict[str, Any]] = []
     text = ""
     calls: list[RecordedCall] = []
     for part in [*parts, {"type": "step-start"}]:
         if part["type"] == "step-start":
-            # Only the first message bears the id, as ids are unique.
+            # Only the first message has the id, because ids are unique.
             stamp = {"timestamp": time} if messages else _stamp(info, time)
             messages += chat_messages("assistant", text, stamp, calls=calls)
             text = ""

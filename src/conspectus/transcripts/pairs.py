@@ -26,7 +26,7 @@ class Mended(NamedTuple):
 
 
 def mend(messages: Sequence[Source], *, orphans: bool = True) -> Mended:
-    """Give each call without a result one, right behind it.
+    """Give each call without a result one, directly after the call.
 
     The last message's calls may still be carried out, so they may lack one. Results without a call
     stay, so that a compaction archives them; with `orphans=False` they are left out.
@@ -44,7 +44,7 @@ def mend(messages: Sequence[Source], *, orphans: bool = True) -> Mended:
                 orphan_results[index].append(call_id)
         if entry.role != "tool":
             last_turn = index
-    new_results: dict[int, list[Source]] = defaultdict(list)  # by the message with the call
+    new_results: dict[int, list[Source]] = defaultdict(list)  # by the place of the call
     for call_id, indexes in open_calls.items():
         for index in indexes:
             new_results[index] += _unknown_results(messages[index], call_id)
@@ -66,7 +66,7 @@ def mend(messages: Sequence[Source], *, orphans: bool = True) -> Mended:
 
 
 def _unknown_results(source: Source, call_id: str) -> list[Source]:
-    """Make a result with `UNKNOWN` in the form of its call; none where a server makes it."""
+    """Make a result with `UNKNOWN` in the form of its call; none if a server makes the result."""
     if is_message(source):
         calls = [*source.tool_calls, *source.invalid_tool_calls] if is_ai_message(source) else []
         if not any(call["id"] == call_id for call in calls):
@@ -92,7 +92,7 @@ def _unknown_results(source: Source, call_id: str) -> list[Source]:
 
 
 def _without_results(source: Source, call_ids: Collection[str]) -> list[Source]:
-    """Return a message without the results of some calls; nothing if it holds nothing else."""
+    """Return a message without the results of some calls; nothing if it has nothing else."""
     blocks = blocks_of(source)
     kept_blocks = [block for block in blocks if first_id(block, TOOL_USE) not in call_ids]
     if is_message(source) or not kept_blocks or len(kept_blocks) == len(blocks):

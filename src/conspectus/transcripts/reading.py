@@ -15,7 +15,7 @@ class Reading(NamedTuple):
     """The conversation in the records of a file."""
 
     messages: list[Any]  # in the order of the conversation
-    used_records: int  # records that are a part of it
+    used_records: int  # the number of records that belong to it
     model: str = ""  # the model that answered last; empty if the file does not say
     window: int | None = None  # its input limit in tokens, if the file says so
 
@@ -31,7 +31,7 @@ class RecordedCall:
 
 
 def joined_text(parts: Sequence[Row]) -> str:
-    """Return the texts of some parts of a message, one behind the other."""
+    """Return the texts of some parts of a message, joined in their order."""
     return "".join(str(part.get("text", "")) for part in parts)
 
 
@@ -42,7 +42,7 @@ def chat_messages(
     image_urls: Sequence[str] = (),
     calls: Sequence[RecordedCall] = (),
 ) -> list[dict[str, Any]]:
-    """Return a message in OpenAI's form, and the results of its calls behind it.
+    """Return a message in OpenAI's form, followed by the results of its calls.
 
     Args:
         role: who speaks.

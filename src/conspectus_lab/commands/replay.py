@@ -116,7 +116,7 @@ def replay(
 
 
 def _broken_promises(replays: Sequence[Replay]) -> list[str]:
-    """Return what our runs have broken, each once."""
+    """Return the promises that our runs have broken, each once."""
     from conspectus_lab.results import broken_promises
 
     runs = [(replayed, run) for replayed in replays for run in replayed.runs if run.ours]

@@ -1,4 +1,4 @@
-"""Transcripts and settings of the lab's commands, and what they print and write."""
+"""Read transcripts and settings for the lab's commands; print and write results."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
     from conspectus_lab.report import Table
 
 QUESTIONS = ".exam.json"
-"""Ending of the file of questions beside `NAME.json`."""
+"""Ending of the file of questions next to `NAME.json`."""
 
 ENDINGS = (".json", ".jsonl")
 """Endings of transcripts in a folder."""
 
 STDIN = "-"
-SHOWN_WARNINGS = 5  # of the library, at the end
+SHOWN_WARNINGS = 5  # warnings of the library, at the end
 REPLAYED_SETTINGS = (
     "trigger",
     "keep",
     "token_counter",
     "pin",
+    "rules",
     "skills",
     "stale_results",
     "history",
@@ -39,11 +40,11 @@ REPLAYED_SETTINGS = (
     "trim_tokens_to_summarize",
     "notes",
 )
-"""Settings of a YAML section that count for a recording, in which no model is asked."""
+"""Settings of a YAML section that are used for a recording, in which no model is asked."""
 
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    """Yield name and path of each file once, and whether the caller has named the file itself."""
+    """Yield name and path of each file once, and whether the caller has named that file."""
     seen_files: set[Path] = set()
     names: set[str] = set()
     for path in dict.fromkeys(paths):
@@ -108,7 +109,7 @@ def notes_on_questions(replays: Sequence[Replay]) -> list[str]:
     """Return a note if there are no questions.
 
     Raises:
-        InputError: nothing was compacted either, so that there is nothing to measure.
+        InputError: nothing was compacted either, so there is nothing to measure.
     """
     from conspectus_lab.questions import EXAM_FORM
 
@@ -125,7 +126,7 @@ def notes_on_questions(replays: Sequence[Replay]) -> list[str]:
 def policies_of(files: Sequence[Path]) -> Iterator[tuple[ComparedPolicy, str]]:
     """Make a policy of each YAML section, named after its file, with a note on when it compacts.
 
-    Left out is what a recording cannot show: background, recall, redaction.
+    Settings are left out that a recording cannot show: background, recall, redaction.
     """
     from conspectus.config import load_config
     from conspectus.config.building import settings_of
@@ -143,7 +144,7 @@ def policies_of(files: Sequence[Path]) -> Iterator[tuple[ComparedPolicy, str]]:
 
 
 def read_prices(file: Path) -> Mapping[str, Price]:
-    """Read a user's prices, which go before those of the providers."""
+    """Read a user's prices, which replace those of the providers."""
     from conspectus.observe import Price
     from conspectus_lab.questions import read_data
 
@@ -156,7 +157,7 @@ def read_prices(file: Path) -> Mapping[str, Price]:
 
 
 def read_measurement(file: Path) -> Any:
-    """Read what `-o` has written; an `InputError` says that it is something else."""
+    """Read a file that `-o` has written; raise `InputError` if it is another file."""
     from conspectus_lab.questions import read_data
 
     data = read_data(file, advice="; give the file that 'conspectus eval -o FILE' wrote")
@@ -166,7 +167,7 @@ def read_measurement(file: Path) -> Any:
 
 
 def check_files(report: Path | None, out: Path | None) -> None:
-    """Refuse files that cannot be written, before the work is done."""
+    """Check that files can be written, before the work is done."""
     for file in (report, out):
         output.check_output(file)
     if report is not None:

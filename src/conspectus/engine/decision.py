@@ -1,49 +1,51 @@
-"""Decide about one view: the plan of the core, measured by the caller's own counter if any.
+"""Decide about one view: the plan of the core, checked by the caller's own counter if there is one.
 
-A caller's counter measures whole lists: the parts need not add up. So its total is divided among
-the messages in proportion (`share_out_count`). What a plan leaves in view is measured here before a
-summary is written, and a plan that would not fit is made again in less room.
+A caller's counter measures whole lists, and its counts need not add up. So its total is divided
+among the messages in proportion (`share_out_count`). The view that a plan leaves is measured here,
+before a summary is written. If it would not fit, another plan is made for less room.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 from conspectus.core.bisection import highest_that_fits
+from conspectus.core.growth import has_grown, size_has_grown
 from conspectus.core.items import Size
-from conspectus.core.plan import BELOW, STUCK, PastSizes, PlanOptions, divide_size, plan
-from conspectus.core.plans import Compact, Keep, Plan, PlannedClip, Stuck
-from conspectus.core.policy import EMBEDDED, has_grown, keep_tokens, size_has_grown
-from conspectus.core.records import Chain, Cost, Draft
-from conspectus.engine.attempts import attempts_of
+from conspectus.core.plan_types import Compact, Keep, Plan, PlannedClip, Stuck
+from conspectus.core.planner import BELOW, STUCK, PastSizes, PlanOptions, divide_size, make_plan
+from conspectus.core.policy import keep_tokens
+from conspectus.core.records import Chain, Draft
+from conspectus.engine.clips import clip_item
 from conspectus.engine.engine import Engine
 from conspectus.engine.history import PREPARE_FROM
 from conspectus.engine.history_store import PREPARATION_FAILED, SUMMARY_FAILED
 from conspectus.engine.measuring import share_out_count
 from conspectus.engine.memory import FailedSummary
-from conspectus.engine.view import View, ViewItem, clip_item, messages_to_send, remaining_items
+from conspectus.engine.view import View, ViewItem
+from conspectus.engine.viewing import messages_to_send, remaining_items
 from conspectus.errors import ArchiveOvertaken
 
 ID_MARGIN = 16
-"""Tokens left free at most for the ids of a record, which are not known yet."""
+"""The most tokens that are left free for the id of a record, which is not known yet."""
 
 TRIES = 6
-"""Plans that are made and measured before the smallest view is taken."""
+"""Plans that are made and measured before the smallest view is tried."""
 
 SUMMARY_FLOOR = 120
-"""Tokens beside its frame below which a summary holds little more than one rule."""
+"""Tokens of text below which a summary holds little more than one rule."""
 
 FAILED_BEFORE = (
-    "the last compaction, at %d messages, failed or was refused; it is tried again once the "
+    "the last compaction, at %d messages, failed or was declined; it is tried again once the "
     "history has grown by a tenth, or by more after failures in a row, or no longer fits the window"
 )
 
 PlanWithin = Callable[[int], Plan]
-"""Plans for a window that is smaller by so many tokens."""
+"""A function that plans for a window that is smaller by so many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +54,16 @@ class CompactionRequest:
 
     force: bool = False  # compact although nothing asks for it
     focus: str = ""  # the subject to keep above all, in plain words
-    spent: Cost = field(default_factory=Cost)  # by the tries before this one
-    chain_before: Chain | None = None  # the records of the history at the first try; None in it
+    chain_before: Chain | None = None  # the records at the first try; None if this is the first
     overtaken: ArchiveOvertaken | None = None  # why there is another try
 
     def for_retry(self, view: View, error: ArchiveOvertaken) -> CompactionRequest:
-        """Return the request after another worker was first with the history of a view."""
+        """Return the request for another try, after another worker was first."""
         chain_before = view.chain if self.chain_before is None else self.chain_before
-        spent = self.spent + attempts_of(error).spent
-        return replace(self, spent=spent, chain_before=chain_before, overtaken=error)
+        return replace(self, chain_before=chain_before, overtaken=error)
 
     def unless_done(self, view: View) -> CompactionRequest:
-        """Return the request without `force` if another worker has compacted the history since."""
+        """Return the request, without `force` if another worker has compacted the history."""
         is_done = self.chain_before is not None and view.chain != self.chain_before
         return replace(self, force=False) if is_done else self
 
@@ -82,16 +82,21 @@ Decide = Callable[[View, CompactionRequest], Awaitable[Decision]]
 
 
 async def decide(view: View, request: CompactionRequest) -> Decision:
-    """Plan for a view, in tokens of a caller's counter if there is one."""
+    """Plan for a view, in tokens of a caller's counter if there is one.
+
+    A failure that another process has noted is remembered here, too.
+    """
     history = view.history
-    nears_trigger = history.nears_trigger(history.trigger_size or view.size)
+    nears_trigger = history.nears_trigger(history.size_for_trigger(view.size))
     if request.force or nears_trigger or history.is_due(view.size):
         view = share_out_count(view)
     plan_within = partial(plan_for, view, force=request.force)
-    decided = measured_plan(view, plan_within, force=request.force)
-    if not request.force and await take_over_noted_failure(view, decided):
-        decided = measured_plan(view, partial(plan_for, view))
-    return Decision(view, decided)
+    plan = measured_plan(view, plan_within, force=request.force)
+    if not request.force:
+        failure_is_new = await take_over_failure(view, plan)
+        if failure_is_new:  # another plan may follow from it
+            plan = measured_plan(view, plan_within)
+    return Decision(view, plan)
 
 
 # The plan of the core
@@ -100,14 +105,14 @@ async def decide(view: View, request: CompactionRequest) -> Decision:
 def plan_for(
     view: View, also_reserved: int = 0, *, force: bool = False, for_preparation: bool = False
 ) -> Plan:
-    """Plan for a view; after a failed summary only once the history has grown by a tenth.
+    """Plan for a view. After a failed summary, none is made until the history has grown by a tenth.
 
     Args:
         view: what the model sees.
         also_reserved: tokens of the window that the plan leaves free.
         force: compact although nothing asks for it.
-        for_preparation: plan as if the trigger fired where notes are prepared, and nothing had
-            failed.
+        for_preparation: plan as if the trigger fired at the size at which notes are prepared, and
+            as if nothing had failed.
     """
     history = view.history
     engine = history.engine
@@ -121,19 +126,19 @@ def plan_for(
     growth_until_used = 0.0
     if for_preparation:
         growth_until_used = 1 - PREPARE_FROM
-        trigger_size: Size | None = divide_size(history.trigger_size or size, PREPARE_FROM)
+        trigger_size: Size | None = divide_size(history.size_for_trigger(size), PREPARE_FROM)
         reached: Size | None = None
     else:
         over = history.exceeds_window(size)
         failed = history.memory.failure_of(view.head_id, size.messages, over)
         trigger_size = history.trigger_size
-        reached = failed.retry_base if failed is not None else _reached(view)
-    decided = plan(
+        reached = failed.next_try_from if failed is not None else _reached(view)
+    plan = make_plan(
         view.items,
         engine.policy,
         window,
         trigger_size=trigger_size,
-        first_kept=_first_kept(view),
+        first_kept=_first_kept_by_counter(view),
         base=base_of(view),
         past=PastSizes(
             reached=reached,
@@ -145,28 +150,28 @@ def plan_for(
             clip=engine.clip_pointer is not None,
             clip_users=history.store.keeps_originals,
             floor=engine.empty_summary_tokens + _least_text(engine),
-            never_larger=[*engine.summarizers] == [EMBEDDED],
+            never_larger=engine.writes_without_model,
             growth=growth_until_used,
         ),
     )
-    if failed is None or not isinstance(decided, Keep) or decided.due:
-        return decided
+    if failed is None or not isinstance(plan, Keep) or plan.due:
+        return plan
     if not _would_be_due(view):
-        return decided  # nothing waits for another try
-    return replace(decided, reason=FAILED_BEFORE % failed.size.messages)
+        return plan  # no compaction is due
+    return replace(plan, reason=FAILED_BEFORE % failed.size.messages)
 
 
 def _would_be_due(view: View) -> bool:
     """Tell whether a history would be compacted now, if its last compaction had not failed."""
     history = view.history
     over = history.exceeds_window(view.size)
-    return over or history.fires(history.trigger_size or view.size, since=_reached(view))
+    return over or history.fires(history.size_for_trigger(view.size), since=_reached(view))
 
 
 def _reached(view: View) -> Size | None:
     """Return the size that the latest compaction reached, as the trigger counts.
 
-    A counter that reads the usage of an answer says after the next one what was reached.
+    A counter that reads the usage of answers knows this size only after the next answer.
     """
     history = view.history
     if history.trigger_size is not None:
@@ -179,7 +184,7 @@ def _reached(view: View) -> Size | None:
         return head.size_after
     since = head.messages_after
     places = range(since, len(view.items))
-    first_answer = next((at for at in places if view.items[at].role == "assistant"), None)
+    first_answer = next((place for place in places if view.items[place].role == "assistant"), None)
     if first_answer is None:
         return head.size_after
     counted = meter.whole(view.sources[: first_answer + 1])
@@ -205,10 +210,10 @@ def stuck_at(view: View) -> int | None:
     return head.tokens_after
 
 
-def _first_kept(view: View) -> int | None:
-    """Find the first message that `keep` keeps by a caller's counter, as LangChain finds it.
+def _first_kept_by_counter(view: View) -> int | None:
+    """Find the first message that `keep` keeps, by a caller's counter, as LangChain does.
 
-    None where messages are kept by number, or where nobody's counter counts.
+    None if `keep` counts messages, or if there is no such counter.
     """
     history = view.history
     meter = history.engine.meter
@@ -223,14 +228,15 @@ def _first_kept(view: View) -> int | None:
     return len(sources) - highest_that_fits(0, len(sources), fits)
 
 
-# Plans that hold by a caller's counter
+# Plans that fit by a caller's counter
 
 
 def measured_plan(view: View, plan_within: PlanWithin, *, force: bool = False) -> Plan:
-    """Return a plan whose view fits by the caller's counter, as far as one is found.
+    """Return a plan whose view fits by the caller's counter, if one is found.
 
-    Else it is the plan of the smallest view, with the numbers in `stuck`; or `Stuck` where the last
-    compaction came no further, and the history has hardly grown since.
+    If none is found, return the plan of the smallest view, with the numbers in `stuck`. If the last
+    compaction has reached that size already, and the history has hardly grown since, return
+    `Stuck`.
     """
     first = plan_within(0)
     budget = view.history.budget
@@ -238,8 +244,8 @@ def measured_plan(view: View, plan_within: PlanWithin, *, force: bool = False) -
         return first
     if not isinstance(first, Compact):
         return first
-    # Where the summary's message is the caller's own, it bears no id of a record.
-    is_callers_own = view.history.engine.surface.summary_size is not None
+    # If the caller makes the summary's message, it has no id of a record.
+    is_callers_own = view.history.engine.caller_format.owns_summary_message
     aim = budget if is_callers_own else budget - min(ID_MARGIN, budget // 64)
     attempts = _plan_in_less_and_less_room(view, first, plan_within, aim, budget)
     return attempts.fitting or _smallest_plan(view, attempts.last, plan_within, aim, force=force)
@@ -255,7 +261,7 @@ class _TriedPlans(NamedTuple):
 def _plan_in_less_and_less_room(
     view: View, first: Compact, plan_within: PlanWithin, aim: int, budget: int
 ) -> _TriedPlans:
-    """Plan until a view takes at most `aim` tokens; else one of at most `budget` will do."""
+    """Plan until a view takes at most `aim` tokens; if none does, at most `budget` is accepted."""
     attempt = first
     also_reserved = 0
     barely_fitting: Compact | None = None
@@ -280,7 +286,7 @@ def _smallest_plan(
 ) -> Plan:
     """Return the plan of the smallest view, which may not fit either.
 
-    `last` is the last plan that was tried before.
+    `last` is the plan that was tried before it.
     """
     window = view.history.window
     assert window is not None, "without a window nothing is too large"
@@ -298,20 +304,20 @@ def _smallest_plan(
     if reached is not None and not has_grown(view.size.tokens, reached) and not force:
         return stuck
     if last.stuck is not None:
-        smallest = replace(last, budget=window.budget)  # what the user asks is shown in it
+        smallest = replace(last, budget=window.budget)  # it shows what the user asks
     return replace(smallest, stuck=stuck, at_most=max(size, smallest.at_most))
 
 
 def _with_larger_clips(view: View, smallest: Compact, room: int) -> Compact:
-    """Return a plan with its clips as large as the room allows, all to one level."""
+    """Return a plan with clips as large as the room allows, all of one size."""
 
     def with_level(level: int) -> Compact:
         clips: list[PlannedClip] = []
         for clip in smallest.clips:
             item = view.items[clip.place]
-            limit = clip.limit if item.came_clipped else max(clip.limit, level)
-            if limit < item.tokens or item.came_clipped:
-                clips.append(replace(clip, limit=limit))
+            tokens = clip.tokens if item.came_clipped else max(clip.tokens, level)
+            if tokens < item.tokens or item.came_clipped:
+                clips.append(replace(clip, tokens=tokens))
         return replace(smallest, clips=tuple(clips))
 
     def fits(level: int) -> bool:
@@ -329,58 +335,58 @@ def _keep_or_stuck(view: View, needed: int, budget: int) -> Keep | Stuck:
     return Stuck(STUCK.format(needed=needed, budget=budget), tokens, needed, budget)
 
 
-def fits_by_counter(view: View, decided: Compact) -> bool:
+def fits_by_counter(view: View, plan: Compact) -> bool:
     """Tell whether the view that a plan leaves fits by the caller's counter, if there is one."""
     budget = view.history.budget
     if budget is None or not view.history.engine.meter.counts_lists:
         return True
-    return _size_with_summary(view, decided) <= budget
+    return _size_with_summary(view, plan) <= budget
 
 
-def _size_with_summary(view: View, decided: Compact) -> int:
+def _size_with_summary(view: View, plan: Compact) -> int:
     """Measure the view that a plan leaves, with its summary as large as planned."""
     engine = view.history.engine
     clips: dict[int, ViewItem] = {}
-    for clip in decided.clips:
+    for clip in plan.clips:
         item = view.items[clip.place]
         if item.entry is not None and not item.came_clipped:  # else its original is in the archive
             clips[clip.place] = clip_item(item, item.entry, clip, engine)
-    remaining = remaining_items(view, decided, clips)
-    standing = [item.tokens for item in view.items if item.summary]
-    if not (decided.summary_tokens or standing):
+    remaining = remaining_items(view, plan, clips)
+    summaries_in_view = [item.tokens for item in view.items if item.summary]
+    if not (plan.summary.target or summaries_in_view):
         return engine.count_as_sent(messages_to_send(view, remaining)) or 0
     empty = engine.count_as_sent(messages_to_send(view, remaining, body="")) or 0
-    summary_tokens = decided.summary_tokens or sum(standing)
+    summary_tokens = plan.summary.target or sum(summaries_in_view)
     return empty + max(0, summary_tokens - engine.empty_summary_tokens)
 
 
-# Failures that somebody has noted
+# Failures that other processes have noted
 
 
-async def take_over_noted_failure(view: View, decided: Plan) -> bool:
-    """Take over a failure of this history that another process has noted, and tell whether it did.
+async def take_over_failure(view: View, plan: Plan) -> bool:
+    """Remember a failure of this history that another process has noted; tell whether it is new.
 
-    It is looked for only where a plan asks for a summary.
+    The store is asked only if a plan makes a summary.
     """
-    if not (isinstance(decided, Compact) and decided.makes_summary):
+    if not (isinstance(plan, Compact) and plan.makes_summary):
         return False
-    session = view.history.memory
-    noted = await view.history.store.noted_failure(SUMMARY_FAILED)
-    remembered = session.latest_failure
+    memory = view.history.memory
+    noted = await view.history.store.read_failure(SUMMARY_FAILED)
+    remembered = memory.latest_failure
     if noted is None or noted == remembered or noted.head_id != view.head_id:
         return False
     is_of_same_record = remembered is not None and remembered.head_id == noted.head_id
     if remembered is not None and is_of_same_record and remembered.times > noted.times:
         return False
-    session.latest_failure = noted
+    memory.latest_failure = noted
     return True
 
 
 async def has_prepared_in_vain(view: View) -> bool:
-    """Tell whether preparing has failed for this history, which has hardly grown since."""
-    noted = await view.history.store.noted_failure(PREPARATION_FAILED)
+    """Tell whether a preparation has failed for this history, and it has hardly grown since."""
+    noted = await view.history.store.read_failure(PREPARATION_FAILED)
     if noted is None or noted.head_id != view.head_id:
         return False
-    size = view.history.trigger_size or view.size
+    size = view.history.size_for_trigger(view.size)
     has_gone_back = size.messages < noted.trigger_size.messages
     return not has_gone_back and not size_has_grown(size, noted.trigger_size)

@@ -1,4 +1,4 @@
-"""Answer requests with a history: read, fit, send on, and pass the upstream's answer back."""
+"""Answer requests that have a history: read, fit and send them, and pass the answer back."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from starlette.requests import Request
 
 from conspectus_serve.awaiting import OneComputation, UnfinishedWork
 from conspectus_serve.exchange import Exchange, ReadRequest
-from conspectus_serve.fitting import RequestFitter
+from conspectus_serve.exchange_keeper import ExchangeKeeper
 from conspectus_serve.headers import RawHeaders, to_client, to_upstream
 from conspectus_serve.held import OUR_MARK
-from conspectus_serve.keeping import ExchangeKeeper
 from conspectus_serve.models import window_in
-from conspectus_serve.protocols import TOO_LONG, Refusal, error_event, without_extra_slashes
-from conspectus_serve.reading import LARGE_BODY, RequestReader
+from conspectus_serve.protocols import TOO_LONG, HttpError, error_event, without_extra_slashes
 from conspectus_serve.reply import EVENT_HEADERS, Reply
+from conspectus_serve.request_fitter import RequestFitter
+from conspectus_serve.request_reader import LARGE_BODY, RequestReader
 from conspectus_serve.resources import Resources
 from conspectus_serve.upstream import Upstream
 from conspectus_serve.upstream_answer import ENDED_STATUSES, UpstreamAnswer
 
-MOST_RETRIES = 6  # further requests for one that the upstream refuses
-LEAST_TOKENS_TO_ASK = 2_000  # of a history from which an upstream is asked for its model's window
-WRITING_DELAY = 0.05  # seconds for which it may wait to be written how far threads have come
-LIST_SECONDS = 3.0  # that an upstream has to list its models
+MOST_RETRIES = 6  # most further requests for one that the upstream refuses
+LEAST_TOKENS_TO_ASK = 2_000  # a history of this size makes the endpoint ask for the window
+WRITING_DELAY = 0.05  # seconds between writes of the threads' progress
+LIST_SECONDS = 3.0  # an upstream has this time to list its models
 
-GONE_STATUSES = (404, 410)  # of what an upstream holds no more
+GONE_STATUSES = (404, 410)  # an upstream has deleted the response
 
 
 class HistoryAnswerer:
-    """Answer requests with a history."""
+    """Answers requests that have a history."""
 
     def __init__(
         self,
@@ -56,13 +56,13 @@ class HistoryAnswerer:
     async def answer(self, request: Request, exchange: Exchange, reply: Reply) -> None:
         """Answer a request with a history."""
         read = await self._read(exchange)
-        if read.pending_response and await self._completed(request, exchange, read):
+        if read.pending_response and await self._ask_for_response(request, exchange, read):
             read = await self._read(exchange)
-        if _should_ask_for_window(read) and await self._learned_window(request, read):
+        if _should_ask_for_window(read) and await self._ask_for_window(request, read):
             read = await self._read(exchange)
         opening = self._open(request, exchange, read)
         if read.is_streamed and read.needs_fitting:
-            opening = self._kept_alive(opening, exchange, reply)
+            opening = self._await_with_keep_alives(opening, exchange, reply)
         answer = await opening
         if answer is None:
             await self._send_own_answer(exchange, read, reply)
@@ -74,37 +74,37 @@ class HistoryAnswerer:
             await self._relay(answer, reply, exchange)
 
     async def _send_own_answer(self, exchange: Exchange, read: ReadRequest, reply: Reply) -> None:
-        assert exchange.sending is not None
+        assert exchange.fitted is not None
         content_type = b"text/event-stream" if read.is_streamed else b"application/json"
         headers = [(b"content-type", content_type), *exchange.own_headers()]
-        await reply.send(200, headers, exchange.sending.own_answer, is_last=True)
+        await reply.send(200, headers, exchange.fitted.own_answer, is_last=True)
 
     async def _read(self, exchange: Exchange) -> ReadRequest:
-        """Read a request: a small one here, as a file answers sooner than another thread begins.
+        """Read a request: a small one here, because a file is faster than starting a thread.
 
-        Large ones are read in threads, one at a time, so that small ones need not wait.
+        Large requests are read in threads, one at a time, so that small ones need not wait.
         """
         client_request = exchange.request
         raw = client_request.raw
-        # A history that the client leaves to the server may be large all the same.
+        # The server may hold a large history for a small request.
         is_left_to_server = b'"previous_response_id"' in raw or OUR_MARK.encode() in raw
         is_long = len(raw) >= LARGE_BODY and not self._reader.is_soon_read(client_request)
         if is_long or is_left_to_server:
             read = await self._one_computation.run(self._reader.read_large, client_request)
-        elif self._resources.archive.backend.may_hang:  # the archive is a server, which may hang
+        elif self._resources.archive.backend.may_hang:  # the archive is on a server, which may hang
             read = await asyncio.to_thread(self._reader.read, client_request)
         else:
             read = self._reader.read(client_request)
         exchange.read = read
         return read
 
-    async def _kept_alive(
+    async def _await_with_keep_alives(
         self,
         opening: Coroutine[Any, Any, UpstreamAnswer | None],
         exchange: Exchange,
         reply: Reply,
     ) -> UpstreamAnswer | None:
-        """Await what opens a stream; the client gets keep-alives during a compaction."""
+        """Await the opening of a stream; send keep-alives to the client during a compaction."""
         task = asyncio.ensure_future(opening)
         keep_alive = exchange.request.route.protocol.keep_alive
         try:
@@ -112,7 +112,7 @@ class HistoryAnswerer:
                 done, _ = await asyncio.wait((task,), timeout=self._settings.keep_alive)
                 if done:
                     return task.result()
-                # Once it is sent on, the upstream may still answer with a status of its own.
+                # After the request is sent, the upstream may still answer with its own status.
                 if exchange.is_fitting or reply.is_kept_alive:
                     reply.is_kept_alive = True
                     await reply.send(200, EVENT_HEADERS, keep_alive)
@@ -122,7 +122,7 @@ class HistoryAnswerer:
     async def _open(
         self, request: Request, exchange: Exchange, read: ReadRequest
     ) -> UpstreamAnswer | None:
-        """Fit a request and send it, smaller if it is refused; None with an answer of our own."""
+        """Fit a request and send it, smaller if it is refused; None if the answer is our own."""
         client_request = exchange.request
         conversation = read.conversation
         if conversation is not None and conversation.withdrawal is not None:
@@ -131,14 +131,14 @@ class HistoryAnswerer:
             )
         if read.needs_fitting:
             exchange.is_fitting = True
-            exchange.sending = await self._unfinished.begin(self._fitter.fit(client_request, read))
+            exchange.fitted = await self._unfinished.begin(self._fitter.fit(client_request, read))
             exchange.is_fitting = False
         else:
-            exchange.sending = self._fitter.unchanged(client_request, read)
-        sending = exchange.sending
-        if sending.stuck_reason:
-            raise Refusal(400, sending.stuck_reason, TOO_LONG)
-        if sending.own_answer:
+            exchange.fitted = self._fitter.unchanged(client_request, read)
+        fitted = exchange.fitted
+        if fitted.stuck_reason:
+            raise HttpError(400, fitted.stuck_reason, TOO_LONG)
+        if fitted.own_answer:
             return None
         answer = await self._send_and_note_progress(request, exchange)
         try:
@@ -146,12 +146,12 @@ class HistoryAnswerer:
                 refusal = await answer.refusal()
                 if refusal is None:
                     break
-                retry = self._fitter.after_refusal(client_request, read, exchange.sending, refusal)
+                retry = self._fitter.after_refusal(client_request, read, exchange.fitted, refusal)
                 retried = await self._unfinished.begin(retry)
                 if retried is None:
                     break
                 answer.close()
-                exchange.sending = retried
+                exchange.fitted = retried
                 exchange.retries += 1
                 answer = await self._send(request, exchange)
         except BaseException:
@@ -163,11 +163,11 @@ class HistoryAnswerer:
         """Send a request, and note how far its thread has come."""
         conversation = exchange.conversation
         has_progress = False
-        if conversation is not None and exchange.sending is not None:
+        if conversation is not None and exchange.fitted is not None:
             was_noted = exchange.compactions > 0 or exchange.request.route.counts
-            head = exchange.sending.head
+            head_id = exchange.fitted.head_id
             has_progress = not was_noted and self._keeper.note_progress(
-                exchange.request, conversation, head
+                exchange.request, conversation, head_id
             )
         if (
             has_progress and self._resources.archive.backend.may_hang
@@ -182,17 +182,17 @@ class HistoryAnswerer:
         return await self._send(request, exchange)
 
     def _write_progress(self) -> None:
-        """Write how far threads have come, of all requests since a moment ago."""
+        """Write the progress of the threads of all recent requests."""
         self._will_write_progress = False
         self._unfinished.begin(asyncio.to_thread(self._resources.threads.write))
 
     async def _send(self, request: Request, exchange: Exchange) -> UpstreamAnswer:
-        """Send what a request has become."""
+        """Send the request as it was fitted."""
         assert exchange.read is not None
-        assert exchange.sending is not None
-        content = exchange.sending.content
+        assert exchange.fitted is not None
+        content = exchange.fitted.content
         headers = to_upstream(request.headers.raw, (b"content-encoding", b"anthropic-beta"))
-        betas = [*request.headers.getlist("anthropic-beta"), *exchange.sending.betas]
+        betas = [*request.headers.getlist("anthropic-beta"), *exchange.fitted.betas]
         if betas:
             headers.append((b"anthropic-beta", ",".join(betas).encode("latin-1")))
         if content != exchange.request.raw:
@@ -212,7 +212,7 @@ class HistoryAnswerer:
 
     # Questions to the upstream
 
-    async def _learned_window(self, request: Request, read: ReadRequest) -> bool:
+    async def _ask_for_window(self, request: Request, read: ReadRequest) -> bool:
         """Ask the upstream for its models with the client's own key; False without the window."""
         assert read.conversation is not None
         learned = read.conversation.measured.learned
@@ -222,13 +222,15 @@ class HistoryAnswerer:
         try:
             async with asyncio.timeout(LIST_SECONDS):
                 _, listed = await self._get(request, "/v1/models", "")
-        except (Refusal, TimeoutError, ValueError, RecursionError):
+        except (HttpError, TimeoutError, ValueError, RecursionError):
             return False
         learned.listed = window_in(listed, read.model) or learned.listed
         return learned.listed is not None
 
-    async def _completed(self, request: Request, exchange: Exchange, read: ReadRequest) -> bool:
-        """Ask the upstream for a response that it has made in the background; False without it."""
+    async def _ask_for_response(
+        self, request: Request, exchange: Exchange, read: ReadRequest
+    ) -> bool:
+        """Ask the upstream for a response made in the background; False if it has none."""
         tenant = exchange.request.tenant
         response = read.pending_response
         path, query = target_in(request)
@@ -236,7 +238,7 @@ class HistoryAnswerer:
         try:
             async with asyncio.timeout(self._settings.timeout):
                 status, body = await self._get(request, path, query)
-        except (Refusal, TimeoutError, ValueError, RecursionError):
+        except (HttpError, TimeoutError, ValueError, RecursionError):
             return False
         if status in GONE_STATUSES:
             delete = self._keeper.delete_response
@@ -254,7 +256,7 @@ class HistoryAnswerer:
         """Ask the upstream with a client's key; return the status, and JSON if that is 200.
 
         Raises:
-            Refusal, ValueError, RecursionError: the upstream gives no answer of JSON.
+            HttpError, ValueError, RecursionError: the upstream does not answer with JSON.
         """
         headers = to_upstream(request.headers.raw, (b"content-type", b"idempotency-key"))
         answer = await self._upstream.send("GET", path, query, headers)
@@ -267,14 +269,14 @@ class HistoryAnswerer:
     # Answers
 
     async def _relay(self, answer: UpstreamAnswer, reply: Reply, exchange: Exchange) -> None:
-        """Pass an answer on as it comes, and learn from it."""
+        """Pass an answer on while it arrives, and learn from it."""
         if exchange.conversation is None or answer.status != 200:
             await reply.relay(answer, exchange.own_headers())
             return
         headers = to_client(answer.headers) + exchange.own_headers()
         may_be_pending = _is_in_background(exchange)
-        # The end is held back until the response is kept: a client that has it may continue at
-        # once, or go, and what is under way then is cancelled.
+        # The end is sent after the response is stored: a client that has the end may continue at
+        # once, or disconnect, which cancels all unfinished work.
         end: list[bytes] = []
         try:
             async for piece in answer.pieces():
@@ -282,7 +284,7 @@ class HistoryAnswerer:
                     end.append(piece)
                     continue
                 if may_be_pending:
-                    # A client that has its id may leave, and come back for the rest.
+                    # A client that has the id may disconnect, and get the rest later.
                     may_be_pending = not await self._keep_if_pending(exchange, answer)
                 await reply.send(answer.status, headers, piece)
         finally:
@@ -293,15 +295,15 @@ class HistoryAnswerer:
     async def _learn(
         self, exchange: Exchange, answer: UpstreamAnswer, *, may_be_pending: bool
     ) -> None:
-        """Learn from a whole answer, and keep it if a later request may name it."""
+        """Learn from a whole answer, and store it if a later request may name it."""
         conversation = exchange.conversation
         assert conversation is not None
         assert exchange.read is not None
-        assert exchange.sending is not None
+        assert exchange.fitted is not None
         reported = answer.reported_tokens()
         if reported is not None:
-            sending = exchange.sending
-            self._keeper.learn_from_usage(conversation, sending, exchange.model, reported)
+            fitted = exchange.fitted
+            self._keeper.learn_from_usage(conversation, fitted, exchange.model, reported)
         response = None
         if self._keeper.may_be_continued(exchange.request, exchange.read):
             response = answer.response()
@@ -313,7 +315,7 @@ class HistoryAnswerer:
             await self._keep_if_pending(exchange, answer)
 
     async def _keep_if_pending(self, exchange: Exchange, answer: UpstreamAnswer) -> bool:
-        """Keep a response that is made in the background; False if the answer names none yet."""
+        """Store a response made in the background; False if the answer does not name it yet."""
         assert exchange.read is not None
         response = answer.pending_response()
         if response and self._keeper.may_be_continued(exchange.request, exchange.read):
@@ -325,12 +327,12 @@ class HistoryAnswerer:
 
 
 def target_in(request: Request) -> tuple[str, str]:
-    """Return the path and the query of a request, as they came."""
+    """Return the path and the query of a request, unchanged."""
     return request.scope["raw_path"].decode("latin-1"), request.scope["query_string"].decode()
 
 
 def _should_ask_for_window(read: ReadRequest) -> bool:
-    """Return whether a history is so long that the window of its model should be asked for."""
+    """Return whether a history is so long that the endpoint should ask for the window."""
     conversation = read.conversation
     if conversation is None or conversation.measured.room is not None:
         return False
@@ -342,7 +344,7 @@ def _is_in_background(exchange: Exchange) -> bool:
 
 
 def _with_another_idempotency_key(headers: RawHeaders, content: bytes) -> RawHeaders:
-    """Return headers for another request than the client's, which must not get its answer."""
+    """Return headers for a request of our own; its answer must not be taken for the client's."""
     suffix = b"-" + hashlib.sha256(content).hexdigest()[:12].encode()
     return [
         (name, value + suffix if name == b"idempotency-key" else value) for name, value in headers

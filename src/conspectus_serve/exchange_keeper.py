@@ -1,4 +1,4 @@
-"""Keep of an exchange what later requests need."""
+"""Store what later requests need to know of an exchange."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from functools import partial
 from typing import Any
 
 from conspectus.messages import read_messages
+from conspectus_serve.alignment import DroppedMessages
 from conspectus_serve.continuation import TAIL_LENGTH
 from conspectus_serve.entrance import add_tenant
-from conspectus_serve.exchange import ClientRequest, Conversation, ReadRequest, Sending
-from conspectus_serve.held import Held
-from conspectus_serve.joining import Dropped
+from conspectus_serve.exchange import ClientRequest, Conversation, FittedRequest, ReadRequest
+from conspectus_serve.held import HeldHistory
 from conspectus_serve.models import LEAST_WINDOW, SILENT_CUT_SHARE
 from conspectus_serve.protocols import RESPONSES
 from conspectus_serve.resources import Resources
 
 
 class ExchangeKeeper:
-    """Keep originals, the progress of threads, responses, and what is learned of models.
+    """Stores originals, the progress of threads, responses, and what is learned of models.
 
     Methods that write to the archive are for worker threads.
     """
@@ -33,9 +33,9 @@ class ExchangeKeeper:
         self._holds_histories = resources.holds_histories
 
     def keep_withdrawn(self, conversation: Conversation) -> None:
-        """Archive what the client has cleared or dropped.
+        """Archive messages that the client has cleared or dropped.
 
-        A failure is logged, and the thread's next request tries it again.
+        A failure is logged; the thread's next request tries again.
         """
         withdrawal = conversation.withdrawal
         assert withdrawal is not None
@@ -47,70 +47,76 @@ class ExchangeKeeper:
             self._originals.keep_withdrawn(withdrawal, archive_originals)
 
     def note_compaction(
-        self, request: ClientRequest, conversation: Conversation, dropped: Dropped, head: str
+        self,
+        request: ClientRequest,
+        conversation: Conversation,
+        dropped: DroppedMessages,
+        head_id: str,
     ) -> None:
-        """Note what a new record covers; its client may have gone, and sends the same again.
+        """Note which messages a new record covers, even if the client has disconnected.
 
-        The process that has made it may have ended before it said so.
+        The process that made the record may have ended before it noted this.
         """
         self._originals.note_covered(
             conversation.scope,
-            head,
+            head_id,
             dropped.put_back(conversation.fingerprints, dropped.fingerprints),
             dropped.put_back(conversation.originals, dropped.messages),
         )
-        self.note_progress(request, conversation, head)
+        self.note_progress(request, conversation, head_id)
         self._threads.write()
         add_tenant(self._archive, request.tenant)
 
-    def note_progress(self, request: ClientRequest, conversation: Conversation, head: str) -> bool:
-        """Note how far the thread has come; False if that need not be written.
+    def note_progress(
+        self, request: ClientRequest, conversation: Conversation, head_id: str
+    ) -> bool:
+        """Note the progress of the thread. Return False if that need not be written.
 
-        `head` is the id of the record in force; empty for none.
+        `head_id` is the id of the record in force; empty if there is none.
         """
         match = conversation.match
         fingerprinted = conversation.fingerprinted
-        if conversation.is_named and not head:
+        if conversation.is_named and not head_id:
             return False
-        if head == match.head and match.tail == fingerprinted.answered_names[-TAIL_LENGTH:]:
+        if head_id == match.head_id and match.tail == fingerprinted.answered_names[-TAIL_LENGTH:]:
             return False
         if conversation.is_named:
-            self._threads.note_named(request.tenant, match.thread, fingerprinted, head)
+            self._threads.note_named(request.tenant, match.thread, fingerprinted, head_id)
         else:
             hint = conversation.hint
-            self._threads.note(request.tenant, match.thread, fingerprinted, head, hint)
+            self._threads.note(request.tenant, match.thread, fingerprinted, head_id, hint)
         return True
 
     def learn_from_usage(
-        self, conversation: Conversation, sending: Sending, model: str, reported: int
+        self, conversation: Conversation, fitted: FittedRequest, model: str, reported: int
     ) -> None:
         """Learn from the input tokens that an upstream reports for an answered request."""
         fixed = conversation.measured.fixed_tokens
-        sent = sending.tokens + sending.recalled_tokens + fixed
+        sent = fitted.tokens + fitted.recalled_tokens + fixed
         if LEAST_WINDOW <= reported < SILENT_CUT_SHARE * sent:
-            result = sending.result
+            result = fitted.result
             messages = result.messages if result else conversation.fingerprinted.messages
             entries = read_messages(messages)
             texts = [entry.text for entry in entries if entry.role != "assistant"]
-            # This much no upstream leaves out.
+            # Every upstream counts at least this many tokens.
             sent = fixed + sum(map(conversation.measured.engine.meter.text, texts))
         conversation.measured.learned.see_usage(sent, reported, model)
 
     def may_be_continued(self, request: ClientRequest, read: ReadRequest) -> bool:
-        """Return whether a later request may go on from the response by its id."""
+        """Return whether a later request may continue the response by its id."""
         is_stored = read.fields.get("store") is not False and not request.route.counts
         return self._holds_histories and is_stored and request.route.protocol is RESPONSES
 
     def keep_response(
         self, request: ClientRequest, read: ReadRequest, response: str, output: list[Any]
     ) -> None:
-        """Keep a response that a later request may name."""
+        """Store a response that a later request may name."""
         new_messages = [*request.route.protocol.history(read.fields), *output]
         with self._resources.logging_failure("a response could not be kept"):
             self._held.keep(request.tenant, _held_in_thread(read), response, new_messages)
 
     def keep_pending(self, request: ClientRequest, read: ReadRequest, response: str) -> None:
-        """Keep a response that its upstream makes in the background, without its output."""
+        """Store a response, without its output, that the upstream makes in the background."""
         new_messages = request.route.protocol.history(read.fields)
         with self._resources.logging_failure("a response could not be kept"):
             self._held.keep(
@@ -118,17 +124,17 @@ class ExchangeKeeper:
             )
 
     def complete_response(self, tenant: str, response: str, output: list[Any]) -> None:
-        """Keep the output of a response that was made in the background."""
+        """Store the output of a response that was made in the background."""
         with self._resources.logging_failure("a response could not be kept"):
             self._held.complete(tenant, response, output)
 
     def delete_response(self, tenant: str, response: str) -> None:
-        """Drop what is held of a response that its upstream holds no more."""
+        """Delete a response that the upstream has deleted."""
         with self._resources.logging_failure("a deleted response could not be dropped"):
             self._held.delete(tenant, response)
 
 
-def _held_in_thread(read: ReadRequest) -> Held:
-    """Return the history that is held of a request, with the thread that the request has."""
+def _held_in_thread(read: ReadRequest) -> HeldHistory:
+    """Return the stored history of a request, with the thread of the request."""
     thread = read.conversation.match.thread if read.conversation is not None else ""
     return replace(read.held, thread=thread)

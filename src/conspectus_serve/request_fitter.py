@@ -1,4 +1,4 @@
-"""Turn a request that was read into the bytes to send, or into the endpoint's own answer."""
+"""Fit a request that was read: make the bytes to send, or the endpoint's own answer."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from functools import partial
 from typing import Any
 
 from conspectus.core.items import Window
-from conspectus.core.plan import window_or_trigger
+from conspectus.core.planner import window_or_trigger
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.langchain.overflow import TRIES
 from conspectus.model.provider_errors import is_overflow
+from conspectus_serve.alignment import DroppedMessages
 from conspectus_serve.awaiting import OneComputation
 from conspectus_serve.exchange import (
     NOT_UNDERSTOOD,
     ClientRequest,
     Conversation,
+    FittedRequest,
     ReadRequest,
-    Sending,
 )
-from conspectus_serve.held import Held, compaction_answer
-from conspectus_serve.joining import Dropped
-from conspectus_serve.keeping import ExchangeKeeper
+from conspectus_serve.exchange_keeper import ExchangeKeeper
+from conspectus_serve.held import HeldHistory, compaction_answer
 from conspectus_serve.locks import ScopeLocks
 from conspectus_serve.models import form_asked_for, in_forms
 from conspectus_serve.numbers import to_json
-from conspectus_serve.protocols import TOO_LONG, Refusal
+from conspectus_serve.protocols import TOO_LONG, HttpError
 from conspectus_serve.recall import RecallForRequests
 from conspectus_serve.resources import MessageNotUnderstood, Resources
-from conspectus_serve.sent_view import not_covered, view_to_send
+from conspectus_serve.sent_view import dropped_and_uncovered, view_to_send
 from conspectus_serve.upstream_answer import RefusedByUpstream
 
 logger = logging.getLogger("conspectus.serve")
 
 
 class RequestFitter:
-    """Make requests fit, and write what is sent."""
+    """Makes requests fit, and writes the bytes to send."""
 
     def __init__(
         self, resources: Resources, keeper: ExchangeKeeper, one_computation: OneComputation
@@ -56,44 +56,47 @@ class RequestFitter:
         self._recall = RecallForRequests(resources.settings.recall_tokens)
         self._locks = ScopeLocks(asyncio.Lock)
 
-    def unchanged(self, request: ClientRequest, read: ReadRequest) -> Sending:
-        """Return a request as it is sent if nothing need be done with it."""
+    def unchanged(self, request: ClientRequest, read: ReadRequest) -> FittedRequest:
+        """Return a request to be sent unchanged."""
         conversation = read.conversation
-        return Sending(
+        return FittedRequest(
             content=request.raw,
             tokens=conversation.measured.tokens if conversation is not None else 0,
-            dropped=conversation.dropped if conversation is not None else Dropped(),
+            dropped=conversation.dropped if conversation is not None else DroppedMessages(),
             note=read.note,
         )
 
-    async def fit(self, request: ClientRequest, read: ReadRequest) -> Sending:
-        """Compact a history for which that is due, and write what is sent.
+    async def fit(self, request: ClientRequest, read: ReadRequest) -> FittedRequest:
+        """Compact the history if that is due, and write the bytes to send.
 
-        On an event loop one compaction computes at a time, and none while it waits for its model.
+        On an event loop, one compaction computes at a time; others may, while it waits for its
+        model.
 
         Raises:
-            Refusal: the archive fails, or a request that must be rewritten is not understood.
+            HttpError: the archive fails, or a request that must be rewritten is not understood.
         """
-        sending = self.unchanged(request, read)
+        fitted = self.unchanged(request, read)
         conversation = read.conversation
         if conversation is None:
-            return sending
+            return fitted
         try:
             with self._resources.explaining_errors():
                 if conversation.copied_from is not None:
-                    source, head = conversation.copied_from
-                    await asyncio.to_thread(self._originals.copy, source, conversation.scope, head)
+                    source, head_id = conversation.copied_from
+                    await asyncio.to_thread(
+                        self._originals.copy, source, conversation.scope, head_id
+                    )
                 if conversation.is_due:
                     room = window_or_trigger(
                         conversation.measured.engine.policy, conversation.measured.room
                     )
-                    sending = await self._compact(
-                        request, conversation, sending, room, is_forced=read.asks_for_compaction
+                    fitted = await self._compact(
+                        request, conversation, fitted, room, is_forced=read.asks_for_compaction
                     )
-                if sending.stuck_reason:
-                    return sending
+                if fitted.stuck_reason:
+                    return fitted
                 return await self._one_computation.run(
-                    self._written, request, read, conversation, sending
+                    self._write, request, read, conversation, fitted
                 )
         except MessageNotUnderstood as error:
             error.check_may_go_on(read)
@@ -104,17 +107,17 @@ class RequestFitter:
         self,
         request: ClientRequest,
         conversation: Conversation,
-        sending: Sending,
+        fitted: FittedRequest,
         room: Window | None,
         *,
         is_forced: bool = False,
-    ) -> Sending:
-        """Put the thread's compactions in force, and compact what does not fit the room.
+    ) -> FittedRequest:
+        """Put the thread's compactions in force, and compact a history that does not fit the room.
 
-        What is returned is not written yet.
+        The bytes of the result are not written yet.
         """
-        dropped = sending.dropped
-        # A client that gives up and sends its request again waits for the compaction under way.
+        dropped = fitted.dropped
+        # If a client gives up and sends its request again, it waits for the running compaction.
         async with self._locks.lock_of(conversation.scope):
             compacted = await self._work.compact(
                 conversation.measured.engine_key,
@@ -127,7 +130,7 @@ class RequestFitter:
             )
         result = compacted.result
         exceeds_room = room is not None and result.tokens_after > room.budget
-        note = sending.note
+        note = fitted.note
         if exceeds_room and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
         if result.record is not None:
@@ -136,11 +139,13 @@ class RequestFitter:
             self._health.note_failure()
             note = note or f"nothing was compacted: {result.reason}"
 
-        if compacted.head and (conversation.is_named or compacted.head != conversation.match.head):
+        if compacted.head_id and (
+            conversation.is_named or compacted.head_id != conversation.match.head_id
+        ):
             await self._one_computation.run(
-                self._keeper.note_compaction, request, conversation, dropped, compacted.head
+                self._keeper.note_compaction, request, conversation, dropped, compacted.head_id
             )
-        still_dropped = not_covered(dropped, compacted)
+        still_dropped = dropped_and_uncovered(dropped, compacted)
         if len(still_dropped.messages) < len(dropped.messages):
             self._originals.remember(
                 conversation.scope,
@@ -148,49 +153,49 @@ class RequestFitter:
                 conversation.originals,
                 still_dropped,
             )
-        # Even where it is stuck, what may leave has left, and is known when the client comes back.
+        # A stuck compaction has evicted what it could; the client's next request uses that.
         is_stuck = exceeds_room or result.outcome == "stuck"
         refuses = is_stuck and self._settings.on_stuck == "refuse"
         view = view_to_send(conversation, dropped, compacted)
         return replace(
-            sending,
+            fitted,
             tokens=view.tokens,
             note=note,
             view=view.messages,
             result=replace(result, messages=view.messages_as_read),
-            head=compacted.head,
+            head_id=compacted.head_id,
             dropped=still_dropped,
             free_tokens=None if room is None else room.budget - view.tokens,
             stuck_reason=_stuck_reason(result.reason, conversation) if refuses else "",
-            compactions=sending.compactions + (result.record is not None),
+            compactions=fitted.compactions + (result.record is not None),
         )
 
     async def after_refusal(
         self,
         request: ClientRequest,
         read: ReadRequest,
-        sending: Sending,
+        fitted: FittedRequest,
         refusal: RefusedByUpstream,
-    ) -> Sending | None:
-        """Return a refused request as the upstream may take it: smaller, or in another form.
+    ) -> FittedRequest | None:
+        """Return a refused request as the upstream may accept it: smaller, or in another form.
 
         None if there is no such form.
         """
         conversation = read.conversation
-        if conversation is None or not sending.is_understood:
+        if conversation is None or not fitted.is_understood:
             return None
         if is_overflow(refusal, read.fields):
             try:
-                smaller = await self._shrink(request, conversation, sending, refusal)
-            except (Refusal, ConspectusError) as error:
+                smaller = await self._shrink(request, conversation, fitted, refusal)
+            except (HttpError, ConspectusError) as error:
                 logger.warning("a refused request could not be made smaller: %s", error)
                 return None
             if smaller is None:
                 return None
             return await self._one_computation.run(
-                self._written, request, read, conversation, smaller
+                self._write, request, read, conversation, smaller
             )
-        if sending.view is None:
+        if fitted.view is None:
             return None
         learned = conversation.measured.learned
         form = form_asked_for(
@@ -202,30 +207,30 @@ class RequestFitter:
         if not form:
             return None
         learned.forms.add(form)
-        return await self._one_computation.run(self._written, request, read, conversation, sending)
+        return await self._one_computation.run(self._write, request, read, conversation, fitted)
 
     async def _shrink(
         self,
         request: ClientRequest,
         conversation: Conversation,
-        sending: Sending,
+        fitted: FittedRequest,
         refusal: RefusedByUpstream,
-    ) -> Sending | None:
+    ) -> FittedRequest | None:
         """Make a request smaller that was refused as too long; None if it cannot be smaller.
 
-        What is returned is not written yet.
+        The bytes of the result are not written yet.
 
         Raises:
-            Refusal: nothing makes it fit.
+            HttpError: nothing makes it fit.
             ArchiveError: the archive cannot be read or written.
         """
         reserved = conversation.measured.reserved_tokens
         learned = conversation.measured.learned
-        sent_tokens = sending.tokens + sending.recalled_tokens
-        refusals = sending.refusals.after_refusal(sent_tokens, reserved, refusal)
+        sent_tokens = fitted.tokens + fitted.recalled_tokens
+        refusals = fitted.refusals.after_refusal(sent_tokens, reserved, refusal)
         if refusals.tries > TRIES:
             return None
-        # That a proxy takes no more bytes says nothing of the model.
+        # A proxy's limit in bytes says nothing about the model.
         is_of_bytes = refusal.status_code == 413 and "token" not in str(refusal).lower()
         if not is_of_bytes and (refusals.named or conversation.measured.room is None):
             largest_history = refusals.with_learned_limit(refusals.budget, sent_tokens).learned
@@ -233,11 +238,11 @@ class RequestFitter:
         smaller = await self._compact(
             request,
             conversation,
-            replace(sending, refusals=refusals),
+            replace(fitted, refusals=refusals),
             Window(refusals.budget + reserved, reserved),
         )
         if smaller.stuck_reason:
-            raise Refusal(400, smaller.stuck_reason, TOO_LONG)
+            raise HttpError(400, smaller.stuck_reason, TOO_LONG)
         if smaller.tokens >= sent_tokens:
             return None
         note = f"the upstream refused {sent_tokens + reserved:,} tokens, so fewer were sent again"
@@ -247,62 +252,62 @@ class RequestFitter:
 
     # Write
 
-    def _written(
+    def _write(
         self,
         request: ClientRequest,
         read: ReadRequest,
         conversation: Conversation,
-        sending: Sending,
-    ) -> Sending:
+        fitted: FittedRequest,
+    ) -> FittedRequest:
         """Write the bytes to send, or the endpoint's own answer."""
-        if read.asks_for_compaction and sending.result is not None:
-            return self._with_compaction_answer(request, read, conversation, sending)
+        if read.asks_for_compaction and fitted.result is not None:
+            return self._answer_with_item(request, read, conversation, fitted)
         protocol = request.route.protocol
         fields = read.fields
-        view = sending.view
+        view = fitted.view
         if view is None and not read.is_rewritten:
-            return sending
+            return fitted
         messages: Sequence[Any] = conversation.sent
         if view is not None:
-            messages, recalled_tokens = self._with_recalled(read.model, conversation, sending)
-            alternates = sending.result is not None and sending.result.alternates
-            forms = self._models.forms(read.model, conversation.measured.learned, alternates)
+            messages, recalled_tokens = self._add_recalled(read.model, conversation, fitted)
+            may_need_joining = fitted.result is not None and fitted.result.may_need_joining
+            forms = self._models.forms(read.model, conversation.measured.learned, may_need_joining)
             messages, fields, betas = in_forms(protocol.name, messages, fields, forms)
-            sending = replace(sending, recalled_tokens=recalled_tokens, betas=betas)
+            fitted = replace(fitted, recalled_tokens=recalled_tokens, betas=betas)
         body = {**fields, protocol.field: messages}
-        return replace(sending, content=to_json(body, has_odd_numbers=read.has_odd_numbers))
+        return replace(fitted, content=to_json(body, has_odd_numbers=read.has_odd_numbers))
 
-    def _with_compaction_answer(
+    def _answer_with_item(
         self,
         request: ClientRequest,
         read: ReadRequest,
         conversation: Conversation,
-        sending: Sending,
-    ) -> Sending:
-        """Answer with one item, and keep what it stands for."""
-        assert sending.result is not None
+        fitted: FittedRequest,
+    ) -> FittedRequest:
+        """Answer with one compaction item, and store the history that it replaces."""
+        assert fitted.result is not None
         name = f"cmp_{secrets.token_hex(12)}"
-        messages = sending.view or conversation.originals
-        self._held.keep(request.tenant, Held(conversation.match.thread), name, messages)
+        messages = fitted.view or conversation.originals
+        self._held.keep(request.tenant, HeldHistory(conversation.match.thread), name, messages)
         answer = compaction_answer(
-            request.route.name, read.model, name, sending.result.cost, stream=read.is_streamed
+            request.route.name, read.model, name, fitted.result.cost, stream=read.is_streamed
         )
-        return replace(sending, own_answer=answer)
+        return replace(fitted, own_answer=answer)
 
-    def _with_recalled(
-        self, model: str, conversation: Conversation, sending: Sending
+    def _add_recalled(
+        self, model: str, conversation: Conversation, fitted: FittedRequest
     ) -> tuple[list[Any], int]:
         """Return a view with originals that the user's newest message needs, and their tokens."""
-        assert sending.view is not None
-        if self._settings.recall == "off" or not sending.head:
-            return sending.view, 0
+        assert fitted.view is not None
+        if self._settings.recall == "off" or not fitted.head_id:
+            return fitted.view, 0
         return self._recall.add_to(
-            sending.view,
+            fitted.view,
             conversation.scope,
-            sending.head,
+            fitted.head_id,
             history=conversation.originals,
             meter=conversation.measured.engine.meter,
-            free_tokens=sending.free_tokens,
+            free_tokens=fitted.free_tokens,
             search=partial(self._work.search, model),
         )
 

@@ -1,7 +1,7 @@
 """Decide one step of an agent, and update its state.
 
-Most steps need nothing. They are decided from sizes, without reading a message twice or asking a
-store; the history is read and planned only when something is due.
+Most steps need nothing. Sizes alone tell that: no message is read a second time, and no store is
+asked. The history is read and planned only when something is due.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size, Window
-from conspectus.engine.background import begin_preparation
+from conspectus.engine.background import prepare_messages
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.result import CompactionResult
@@ -54,92 +54,123 @@ def is_quiet(step: AgentStep) -> bool:
         return False
     if state.get(RequestedCompaction.CHANNEL) or state.get(FORKED):
         return False
-    # Messages that left the view may have to be shown again, or written to files.
+    # Evicted messages may have to be shown again, or written to files.
     shows_evicted = step.preserve or setup.recall_tokens
-    if step.held.head is not None and (shows_evicted or step.held.pending):
+    if step.held.head_id and (shows_evicted or step.held.pending):
         return False
     if step.brings_summary or step.archive_may_lag(turn=True):
         return False
+    _check_settings(step)
     return not measure_step(step, step.messages).is_due(forced=False)
 
 
-async def plan_step(step: AgentStep, requested: RequestedCompaction | None = None) -> Update | None:
-    """Return the update of the state that a step makes.
+def _check_settings(step: AgentStep) -> None:
+    """Log once that no trigger is set.
+
+    Raises:
+        PolicyError: a person approves summaries, and the graph has no checkpointer.
+    """
+    setup = step.setup
+    if setup.settings.preview is True and not step.run.has_checkpointer:
+        raise PolicyError(NO_CHECKPOINTER)
+    if not setup.engine.policy.trigger:
+        setup.say_once(NO_TRIGGER)
+
+
+class StepUpdate(NamedTuple):
+    """How a step ended: with the record that is then in force, and the update of the state."""
+
+    step: AgentStep
+    update: Update | None  # None if the state stays as it is
+
+
+async def plan_step(step: AgentStep, requested: RequestedCompaction | None = None) -> StepUpdate:
+    """Compact the history of a step if that is due; return the step after it, and the update.
 
     A compaction that is requested, here or in the state, is made although no trigger is reached.
     """
-    noted = RequestedCompaction.read(step.state)
-    update: Update | None = None
+    _check_settings(step)
+    requested_in_state = RequestedCompaction.read(step.state)
+    ended = StepUpdate(step, None)
     try:
-        update = await _decide_update(step, noted if requested is None else requested)
+        ended = await _decide_update(step, requested_in_state if requested is None else requested)
     except ArchiveError as error:
-        # Nothing has been changed; the guard, if there is one, bridges this one request.
+        # Nothing was changed. If the request does not fit, `ContextGuard` compacts it alone.
         if step.setup.engine.settings.on_failure == "raise":
             raise
-        reason = await step.redacted(error)
+        reason = await step.redact_error(error)
         log("history_kept", "the history was kept as it was: %s", reason)
-    return update if noted is None else {**(update or {}), RequestedCompaction.CHANNEL: {}}
+    if requested_in_state is None:
+        return ended
+    return ended._replace(update={**(ended.update or {}), RequestedCompaction.CHANNEL: {}})
 
 
-async def _decide_update(step: AgentStep, requested: RequestedCompaction | None) -> Update | None:
-    begun = step.held
+async def _decide_update(step: AgentStep, requested: RequestedCompaction | None) -> StepUpdate:
+    held_at_first = step.held
     messages = step.messages
     if step.preserve:
         name_messages(messages)
     if step.may_be_known():
-        await step.inherit()
-    await step.bring_archive_along(turn=True)
-    held = step.held
-    if held.head is not None and (step.preserve or held.pending):
-        messages = (await step.view()).messages
-        if step.held is not held:
-            # Whoever recalls without a state goes by the head in the archive: it follows.
-            await step.bring_archive_along(turn=False)
+        step = await step.inherit()
+    step = await step.bring_archive_along(turn=True)
+    if step.held.head_id and (step.preserve or step.held.pending):
+        view = await step.view()
+        messages = view.messages
+        if view.step is not step:
+            # An earlier record is in force. Readers without a state use the head in the archive.
+            step = await view.step.bring_archive_along(turn=False)
     measured = measure_step(step, messages)
     if not measured.is_due(forced=requested is not None):
         measured.prepare()
-        return step.held.as_update() if step.held is not begun else None
-    if await _drop_resent(step):
-        measured = measure_step(step, step.messages)
+        return StepUpdate(step, _update_if_changed(step.held, held_at_first))
+    without_resent = await _without_resent(step)
+    if without_resent is not step:
+        measured = measure_step(without_resent, without_resent.messages)
     force = requested is not None
     focus = "" if requested is None else requested.focus
-    result = await compact_messages(measured.history(), step.messages, force=force, focus=focus)
-    return measured.update(result, begun)
+    messages = measured.step.messages
+    result = await compact_messages(measured.history(), messages, force=force, focus=focus)
+    return measured.step_after(result, held_at_first)
 
 
-async def _drop_resent(step: AgentStep) -> bool:
-    """Drop evicted messages where a client has sent all again; return whether it has.
+def _update_if_changed(held: HeadState, held_at_first: HeadState) -> Update | None:
+    """Return the update that stores the record in force; None if it was in the state already."""
+    return None if held is held_at_first else held.as_update()
 
-    LangGraph puts them behind those that were kept, as their ids have left the state.
+
+async def _without_resent(step: AgentStep) -> AgentStep:
+    """Return a step without evicted messages, if a client has sent all of them again.
+
+    Their ids have left the state, so LangGraph puts them after the messages that were kept.
     """
     messages = step.messages
     since = step.held.messages_after
     users = [message for message in messages[since:-1] if message.type == "human"]
-    if step.held.head is None or step.preserve or not users:
-        return False
+    if not step.held.head_id or step.preserve or not users:
+        return step
     chain = (await step.history(None).in_force()).chain
     covered = {key.partition("-")[0] for record in chain for key in record.covers}
     if not any(read_message(message).stem in covered for message in users):
-        return False
-    newest_place = newest_user_message(messages)  # who may ask the same once more
+        return step
+    newest_place = newest_user_message(messages)  # the user may have asked the same again
     newest = None if newest_place is None else messages[newest_place]
     resent: dict[int, str] = {}
     for entry in read_messages(messages):
         has_own_id = not entry.id.startswith(DERIVED)
         if has_own_id and entry.stem in covered and entry.source is not newest:
             resent[id(entry.source)] = entry.stem
-    # All of them, or none: a call stays with its result, and one alone is another message.
+    # A single message with the same content is a new one. And a call stays with its result.
     all_came = bool(covered) and covered == {*resent.values()}
-    step.resent = all_came and any(map(is_summary_message, messages))
-    if step.resent:
-        step.messages = [message for message in messages if id(message) not in resent]
-    return step.resent
+    if not all_came or not any(map(is_summary_message, messages)):
+        return step
+    remaining = [message for message in messages if id(message) not in resent]
+    return replace(step, messages=remaining, has_resent_messages=True)
 
 
 def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
-    """Measure the view of a step, as the trigger counts and, if there is a window, as that does.
+    """Measure the view of a step: for the trigger and, if there is one, for the window.
 
-    Where the state is not preserved, new messages get ids.
+    New messages get ids, unless the state keeps all messages.
     """
     setup = step.setup
     held = step.held
@@ -147,24 +178,24 @@ def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
     meter = setup.engine.meter
     window = setup.window_for(step.state)
     columns = list(counting.columns)
-    # A second column: the tokens of each message as the model counts them. They are needed where
-    # there is a window to exceed.
+    # A second column has the tokens of each message as the model counts them. It is needed only if
+    # there is a window.
     is_metered = window is not None and not meter.exact
     if is_metered:
         columns.append(meter.message)
     sizes = step.sizes("view", view, *columns)
     if not step.preserve and sizes.first_new < len(step.messages):
         name_messages(step.messages[sizes.first_new :], step.messages)
-    # Reports of models are of this history from here on. Nobody knows which answers came after the
-    # summary of another library.
-    is_foreign = held.head is None and bool(view) and is_summary_message(view[0])
+    # Reports of usage from here onwards are about this view. If it begins with the summary of
+    # another library, nobody knows which answers came after that.
+    is_foreign = not held.head_id and bool(view) and is_summary_message(view[0])
     reports_from = len(view) if is_foreign else held.messages_after
     trigger_size = Size(counting.trigger_size(sizes, reports_from), len(view))
     tokens = counting.total(sizes)
     ratio = 1.0
     exceeds_window = False
     if window is not None:
-        # The turn may be shown originals again.
+        # Leave room for recalled originals.
         recalled = setup.recall_budget(step.state, setup.recall_tokens)
         window = replace(window, reserved=window.reserved + recalled)
         if is_metered:
@@ -176,7 +207,6 @@ def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
     return MeasuredStep(
         step=step,
         view=view,
-        held=held,
         window=window,
         sizes=sizes,
         reports_from=reports_from,
@@ -188,64 +218,58 @@ def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredStep:
-    """A history at one step: its sizes, and what they ask for."""
+    """A history at one step: its sizes, and whether they make a compaction due."""
 
     step: AgentStep
     view: list[BaseMessage]
-    held: HeadState  # as it was when the step was measured
     window: Window | None
     sizes: HistorySizes
-    reports_from: int  # the first message of which reports of models count
+    reports_from: int  # the first message whose reported usage counts
     trigger_size: Size
-    ratio: float  # of what models count to what is estimated
+    ratio: float  # of the tokens that models count to the estimate
     exceeds_window: bool
 
     def history(self) -> HistoryContext:
         """Return the history with its sizes, to be compacted."""
         ratio = None if self.window is None else self.ratio
-        history = self.step.history(self.window, ratio)
-        sizes: Any = {"trigger_size": self.trigger_size, "count_view": self.step.size_of}
-        return replace(history, reached=self._reached, **sizes)
+        return replace(
+            self.step.history(self.window, ratio),
+            reached=self._reached,
+            trigger_size=self.trigger_size,
+            count_view=self.step.size_of,
+        )
 
     def prepare(self) -> None:
-        """Prepare the next notes in the background, once the trigger is near."""
-        jobs = self.step.setup.engine.preparations
-        if jobs is None:
+        """Prepare the next notes in the background, if the trigger is near."""
+        preparations = self.step.setup.engine.preparations
+        if preparations is None:
             return
         history = self.history()
-        head_id = self.held.head_id
+        head_id = self.step.held.head_id
         if not history.nears_trigger(self.trigger_size):
             return
-        if jobs.may_begin(history.scope, head_id, self.trigger_size):
-            begin_preparation(
-                history, read_messages(self.step.messages), head_id, self.trigger_size
-            )
+        if preparations.may_begin(history.scope, head_id, self.trigger_size):
+            prepare_messages(history, read_messages(self.step.messages), head_id, self.trigger_size)
 
     def is_due(self, *, forced: bool) -> bool:
         """Return whether to read and plan the history; `forced` if a compaction was requested."""
-        setup = self.step.setup
-        if setup.settings.preview is True and not self.step.run.has_checkpointer:
-            raise PolicyError(NO_CHECKPOINTER)
-        if forced or self.held.pending:
+        if forced or self.step.held.pending:
             return True
-        if self._is_planned_in_vain():
-            return False
-        policy = setup.engine.policy
-        if not policy.trigger:
-            setup.say_once(NO_TRIGGER)
+        policy = self.step.setup.engine.policy
+        if not policy.trigger or self._is_planned_in_vain():
             return False
         if self.exceeds_window:
             return True
         limit = None if self.window is None else self.window.limit
         if policy.fired(self.trigger_size, limit) is None:
             return False
-        # Only now, as the size that was reached may have to be counted.
+        # Checked last, because the reached size may have to be counted.
         return policy.fired(self.trigger_size, limit, self._reached) is not None
 
     def _is_planned_in_vain(self) -> bool:
-        """Tell whether a plan for nearly this history changed nothing."""
+        """Tell whether a plan for nearly the same history has changed nothing."""
         vain = self.step.cache.vain_plan
-        if (vain.head, vain.exceeded_window) != (self.held.head_id, self.exceeds_window):
+        if (vain.head_id, vain.exceeded_window) != (self.step.held.head_id, self.exceeds_window):
             return False
         return 0 <= len(self.view) - vain.messages < vain.messages // PART
 
@@ -253,42 +277,45 @@ class MeasuredStep:
     def _reached(self) -> Size | None:
         """The size that the latest compaction reached, as the trigger counts.
 
-        The first answer after it may say more than was counted; or less, where the counter reads
-        its usage.
+        The first answer after the compaction may report more than was counted, or less if the
+        caller's counter reads reported usage.
         """
-        reached = self.held.size_after
+        reached = self.step.held.size_after
         if reached is None:
             return None
         counting = self.step.setup.counting
         if counting.by_list and counting.meter is not None:
-            answer = next(iter(self.sizes.since(self.reports_from)), None)
+            answer = next(iter(self.sizes.answers_since(self.reports_from)), None)
             if answer is not None and self.reports_from:
                 counted = counting.meter.whole(self.view[: answer.place + 1])
                 reached = replace(reached, tokens=min(reached.tokens, counted))
         reported = counting.size_reported_after(self.sizes, self.reports_from)
         return replace(reached, tokens=max(reached.tokens, reported))
 
-    def update(self, result: CompactionResult, begun: object) -> Update | None:
-        """Return the update of the state for a result; `begun` is the head in the state."""
+    def step_after(self, result: CompactionResult, held_at_first: HeadState) -> StepUpdate:
+        """Return how the step ends with the result of its compaction.
+
+        `held_at_first` is the record in force as the state has it.
+        """
         step = self.step
-        held = self.held
         if result.failed is not None:
-            held = step.with_failure()
-            step.held = held
+            step = step.with_latest_failure()
+        held = step.held
         view = cast("list[BaseMessage]", result.messages)
         if result.record is None and not result.preparing:
             step.cache.vain_plan = VainPlan(held.head_id, self.exceeds_window, len(self.view))
         if result.outcome == "stuck":
             log("history_does_not_fit", "the history does not fit: %s", result.reason)
-        # A caller may have sent the whole history with its summary: what that covers goes again.
-        drops = bool(result.dropped or step.resent) and not step.preserve
+        # If a caller has sent the whole history with its summary, the evicted part leaves again.
+        drops = bool(result.dropped or step.has_resent_messages) and not step.preserve
         if result.record is None and not held.pending and not drops:
-            return held.as_update() if held is not begun else None
-        held = replace(held, pending=False)
-        step.held = held
+            return StepUpdate(step, _update_if_changed(held, held_at_first))
+        step = step.with_head(replace(held, pending=False))
         if result.record is not None:
-            held = step.put_in_force(result.record, view, whole=step.preserve)
+            step = step.put_in_force(result.record, view, whole=step.preserve)
+        update = step.held.as_update()
         if step.preserve:
-            return held.as_update()
+            return StepUpdate(step, update)
         hide_from_streams(message for message in view if is_summary_message(message))
-        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view], **held.as_update()}
+        removal = RemoveMessage(id=REMOVE_ALL_MESSAGES)
+        return StepUpdate(step, {"messages": [removal, *view], **update})

@@ -1,6 +1,6 @@
 """Decide for one history: keep it, make it smaller, or give up.
 
-Below the trigger nothing is done. Stale results are clipped first, where that alone is enough. Then
+Below the trigger nothing is done. If it is enough to clip stale results, only that is done. Else
 the older part is summarised, up to the legal cut that `keep` asks for, and things give way in the
 order of `ladder.LADDER`. If nothing helps, the plan is `Stuck`, with the numbers.
 """
@@ -12,54 +12,59 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.core.exchanges import leading_system_items, match_calls, must_stay
+from conspectus.core.growth import REARM, has_grown
 from conspectus.core.items import Item, Size, Window
 from conspectus.core.ladder import (
-    BOUNDLESS,
     CLIP_TO,
     FREE_AFTERWARDS,
-    KEEPS_STANDING,
     LADDER,
     LADDER_BY_KEEP,
+    NO_NEW_SUMMARY,
     OLDEST_FIRST,
     Ladder,
     SummaryBounds,
 )
-from conspectus.core.plans import Compact, Keep, Plan, PlannedClip, Stuck
+from conspectus.core.plan_types import FORCED, Cause, Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.policy import (
-    LARGEST_SUMMARY,
-    REARM,
-    SMALLEST_SUMMARY,
+    Clause,
     Policy,
-    TriggerCondition,
     first_kept_by,
-    has_grown,
+)
+from conspectus.core.summary_room import (
+    BOUNDLESS,
+    LARGEST_SUMMARY,
+    SMALLEST_SUMMARY,
+    SummaryRoom,
 )
 
-BELOW = "below the trigger"  # Why nothing is done while nothing is due
+BELOW = "below the trigger"
+"""Why nothing is done if no compaction is due."""
 
 GAIN_DIVISOR = 10
-"""A compaction that only a trigger in tokens asks for must free at least the tokens of the history
-divided by this: less would cost a summary without delaying the next one. Small histories are
-exempt. In LangMem's order, a plan that stays above the limit must save as much."""
+"""If only a trigger in tokens asks for a compaction, it must free one part in so many of the
+history: less would cost a summary and not delay the next one. Small histories are exempt. In
+LangMem's order, a plan that stays above the limit must free as much."""
 
 FULL_RATIO_BY_MESSAGES = 1 / 16
 """With triggers in messages alone, a summary of up to this share of the window may exceed half of
 what it replaces."""
 
-MOST_AT_FULL_RATIO = 4 * LARGEST_SUMMARY  # the most tokens of such a summary
+MOST_AT_FULL_RATIO = 4 * LARGEST_SUMMARY
+"""The most tokens of such a summary."""
 
-NOTES_BESIDE_KEEP = 0.2
-"""Where a caller has set `keep`, the summary takes this share of the room beside what stays, so
-that the summariser is asked hardly more often than by a middleware that writes a short one."""
+NOTES_SHARE_WITH_KEEP = 0.2
+"""If a caller has set `keep`, the summary takes this share of the room that kept messages leave. So
+the summariser is asked hardly more often than by a middleware that writes a short summary."""
 
 NEAR_WINDOW = 0.8
-"""A trigger from this share of the window on is taken for the window itself, unless a caller has
-set `keep`: notes that are half as long cost more answers than a later compaction saves."""
+"""A trigger at this share of the window, or above it, is treated as the window itself, unless the
+caller has set `keep`. Notes of half the size cost more answers than a later compaction saves."""
 
-LEAST_TEXT = 24  # Tokens of a summary below which it says nothing
+LEAST_TEXT = 24
+"""Tokens of text below which a summary says nothing."""
 
 RELIEF = 1 / 2
-"""Clips alone are enough when they bring a history to this share of its trigger."""
+"""It is enough to clip messages if that brings a history to this share of its trigger."""
 
 STUCK = (
     "what must stay in view takes at least {needed:,} tokens and there are {budget:,}: use a model "
@@ -84,14 +89,14 @@ TOO_LARGE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSizes:
-    """What earlier compactions of a history came to; None for each that there was not.
+    """What earlier compactions of a history came to; None for each that has not happened.
 
     Attributes:
-        reached: the size after the latest one, or at which the latest one failed.
-        failed_at: tokens of the history when its latest summary failed over the window. It must
-            grow before another one is made.
+        reached: the size after the latest one, or the size at which the latest one failed.
+        failed_at: tokens of the history when its latest summary failed over the window. The history
+            must grow before another summary is made.
         stuck_at: tokens after the latest one, if they did not fit. The history must grow before
-            another one only makes it smaller.
+            another compaction makes it as small as is legal.
     """
 
     reached: Size | None = None
@@ -106,11 +111,11 @@ class PlanOptions:
     Attributes:
         force: whether to compact although no trigger and no window asks for it.
         clip: whether messages may be clipped, which needs a place for their originals.
-        clip_users: whether messages of the user may be clipped, too; else only results of tools and
-            messages of the agent.
+        clip_users: whether messages of the user may be clipped, too. If not, only results of tools
+            and messages of the agent are clipped.
         floor: the smallest useful summary message, in tokens, its frame included.
-        never_larger: whether the summary must be smaller than what it replaces, in any case.
-        growth: the share of the trigger's size that will have come until the plan takes effect.
+        never_larger: whether the summary must always be smaller than what it replaces.
+        growth: the share of the trigger's size that will be added before the plan takes effect.
     """
 
     force: bool = False
@@ -121,7 +126,7 @@ class PlanOptions:
     growth: float = 0
 
 
-def plan(
+def make_plan(
     items: Sequence[Item],
     policy: Policy,
     window: Window | None = None,
@@ -135,7 +140,7 @@ def plan(
     """Decide what to do with one history; deterministic.
 
     Args:
-        items: the history as the model would see it now, a standing summary included.
+        items: the history as the model would see it now, with the summaries in view.
         policy: when to compact and what to keep.
         window: the window for a request; None if unknown, and then no budget holds.
         trigger_size: the size by the caller's own count; None for the sum of the items.
@@ -149,11 +154,11 @@ def plan(
     limit = None if window is None else window.limit
     size = trigger_size or Size(tokens, len(items))
     fired = policy.fired(size, limit, past.reached)
-    over = window is not None and tokens > window.budget
-    if not (options.force or fired or over):
+    is_over = window is not None and tokens > window.budget
+    if not (options.force or fired or is_over):
         return Keep(BELOW, tokens, due=False)
     if first_kept is None:
-        first_kept = _first_kept(items, policy, limit)
+        first_kept = _first_kept_by_size(items, policy, limit)
     first_kept = max(0, min(first_kept, len(items) - 1))
     # The caller may count in its own way.
     scale = tokens / size.tokens if size.tokens else 1.0
@@ -162,36 +167,59 @@ def plan(
         policy,
         window,
         options,
+        cause=_cause_of(fired, forced=options.force),
         scale=scale,
         kept=len(items) - first_kept,
         base=base,
-        gain=0 if options.force or over else _least_gain(tokens, fired, options.floor),
+        gain=0 if options.force or is_over else _least_gain(tokens, fired, options.floor),
     )
     keeps_from = _cut_that_keeps(ladder, first_kept)
-    stale: Compact | None = None
+    trigger_tokens = _trigger_tokens(ladder, fired, limit, scale)
+    plan = _fitting_plan(ladder, policy, keeps_from, trigger_tokens, past, options)
+    if isinstance(plan, Compact):
+        plan = replace(plan, tight=_why_tight(ladder, policy, keeps_from, plan))
+    return _name_reserved(plan, window)
+
+
+def _cause_of(fired: Clause | None, *, forced: bool) -> Cause:
+    """Return why a history is compacted."""
+    if forced:
+        return FORCED
+    return Cause("trigger", str(fired)) if fired else Cause("window")
+
+
+def _fitting_plan(
+    ladder: Ladder,
+    policy: Policy,
+    keeps_from: int,
+    trigger_tokens: int | None,
+    past: PastSizes,
+    options: PlanOptions,
+) -> Plan:
+    """Return the plan for a history that is due: only clips, or else a rung of the ladder.
+
+    If nothing fits, the plan makes the history as small as is legal. It is `Stuck` if the history
+    has hardly grown since that was done, or since its last summary failed.
+    """
+    tokens = ladder.tokens
+    is_over = tokens > ladder.budget
     if options.clip and not options.force:
-        stale = _clip_stale(
-            ladder, policy, keeps_from, _trigger_tokens(ladder, fired, limit, scale)
-        )
-    if stale is None and over and not options.force and _must_grow(tokens, past.failed_at):
+        clipped = _clip_stale(ladder, policy, keeps_from, trigger_tokens)
+        if clipped is not None:
+            return clipped
+    has_just_failed = is_over and _has_hardly_grown_since(past.failed_at, tokens)
+    if has_just_failed and not options.force:
         reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
         return Stuck(reason, tokens, tokens, ladder.budget)
-    decided = stale or _climb(ladder, policy, keeps_from, options.clip)
-    if isinstance(decided, Stuck):
-        decided = _name_reserved(decided, window)
-        if options.force or not _must_grow(tokens, past.stuck_at):
-            decided = _make_smaller(ladder, decided, clip=options.clip)
-    if not isinstance(decided, Compact):
-        return decided
-    cause = f"trigger: {fired}"
-    if options.force:
-        cause = "forced"
-    elif over and not fired:
-        cause = "window"
-    return replace(decided, cause=cause, tight=_why_tight(ladder, policy, keeps_from, decided))
+    plan = _climb(ladder, policy, keeps_from, options.clip)
+    if not isinstance(plan, Stuck):
+        return plan
+    if _has_hardly_grown_since(past.stuck_at, tokens) and not options.force:
+        return plan
+    return _make_smaller(ladder, plan, clip=options.clip)
 
 
-def _first_kept(items: Sequence[Item], policy: Policy, limit: int | None) -> int:
+def _first_kept_by_size(items: Sequence[Item], policy: Policy, limit: int | None) -> int:
     """Return the place of the first message that `keep` keeps."""
     sizes = [
         item.tokens if item.tokens_for_keep is None else item.tokens_for_keep for item in items
@@ -200,19 +228,19 @@ def _first_kept(items: Sequence[Item], policy: Policy, limit: int | None) -> int
 
 
 def _cut_that_keeps(ladder: Ladder, place: int) -> int:
-    """Return the latest legal cut that keeps the message at a place and all behind it."""
+    """Return the latest legal cut that keeps the message at a place and all after it."""
     return max(cut for cut in ladder.legal_cuts if cut <= place)
 
 
-def _must_grow(tokens: int, before: int | None) -> bool:
-    """Tell whether a history was tried at some size, and has hardly grown since."""
+def _has_hardly_grown_since(before: int | None, tokens: int) -> bool:
+    """Tell whether a history was tried at a size before, and is hardly larger now."""
     return before is not None and not has_grown(tokens, before)
 
 
-def _least_gain(tokens: int, fired: TriggerCondition | None, floor: int) -> int:
-    """Return the tokens that a compaction must free which only a trigger asks for."""
+def _least_gain(tokens: int, fired: Clause | None, floor: int) -> int:
+    """Return the tokens that a compaction must free if only a trigger asks for it."""
     gain = math.ceil(tokens / GAIN_DIVISOR)
-    if gain < floor:  # sizes of small histories mean little
+    if gain < floor:  # a small history need not free anything
         return 0
     if fired and fired.tokens is None and fired.fraction is None:
         return 1  # it counts messages alone
@@ -220,19 +248,25 @@ def _least_gain(tokens: int, fired: TriggerCondition | None, floor: int) -> int:
 
 
 def _trigger_tokens(
-    ladder: Ladder, fired: TriggerCondition | None, limit: int | None, scale: float
+    ladder: Ladder, fired: Clause | None, limit: int | None, scale: float
 ) -> int | None:
-    """Return the size at which a compaction is asked for; None if messages alone are counted."""
+    """Return the size at which a compaction is due; None if only messages are counted."""
     if fired is None:
         return ladder.budget
     threshold = fired.threshold(limit)
     return None if threshold is None else int(threshold * scale)
 
 
-def _name_reserved(stuck: Stuck, window: Window | None) -> Stuck:
-    """Say it first where reserved tokens alone take the window."""
+def _name_reserved(plan: Plan, window: Window | None) -> Plan:
+    """Name the reserved tokens first if they alone leave no room."""
     if window is None or window.budget > 0:
-        return stuck
+        return plan
+    if isinstance(plan, Compact) and plan.stuck is not None:
+        return replace(plan, stuck=_with_reserved(plan.stuck, window))
+    return _with_reserved(plan, window) if isinstance(plan, Stuck) else plan
+
+
+def _with_reserved(stuck: Stuck, window: Window) -> Stuck:
     reserved = f"{window.reserved:,} of the window's {window.limit:,} tokens are reserved"
     return replace(stuck, reason=f"{reserved}: {stuck.reason}")
 
@@ -243,6 +277,7 @@ def _ladder(
     window: Window | None,
     options: PlanOptions,
     *,
+    cause: Cause,
     scale: float,
     kept: int,
     base: int,
@@ -263,7 +298,7 @@ def _ladder(
         growth = int(options.growth * min(sizes, default=0))
     notes_may_be_long = not policy.keep_is_set or options.never_larger
     if notes_may_be_long and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
-        fires_at = None  # the free share is one of the window: notes are worth the larger room
+        fires_at = None  # so the free share is one of the window, and notes have more room
     instructions = base + sum(item.tokens for item in items[: leading_system_items(items)])
     return Ladder(
         items,
@@ -274,48 +309,52 @@ def _ladder(
         base=base,
         fires_at=fires_at,
         growth=growth,
+        cause=cause,
     )
 
 
 def _summary_bounds(
     policy: Policy, window: Window | None, instructions: int, options: PlanOptions
 ) -> SummaryBounds:
-    """Return the tokens that a summary may take in a window, beside those of instructions."""
-    limits = policy.summary_limits(window, instructions)
+    """Return what limits a summary in a window that holds instructions of so many tokens."""
+    room = policy.summary_room(window, instructions)
     full_ratio_up_to = LARGEST_SUMMARY
     if window is not None and policy.counts_messages_alone:
         share = min(int(window.budget * FULL_RATIO_BY_MESSAGES), MOST_AT_FULL_RATIO)
         full_ratio_up_to = max(full_ratio_up_to, share)
-    # What the embedded summariser writes costs no call, so that its notes may be long.
-    short_notes = policy.keep_is_set and limits.cap is None and not options.never_larger
+    # Notes of the embedded summariser may be long, because they cost no call.
+    short_notes = policy.keep_is_set and not room.is_capped and not options.never_larger
     return SummaryBounds(
-        longest=limits.longest,
+        room=room,
         floor=options.floor,
         says_something=policy.summary_frame + LEAST_TEXT,
-        cap=limits.cap,
         full_ratio_up_to=full_ratio_up_to,
-        share_beside=NOTES_BESIDE_KEEP if short_notes else 1,
+        share_of_rest=NOTES_SHARE_WITH_KEEP if short_notes else 1,
         never_larger=options.never_larger,
     )
 
 
-def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, decided: Compact) -> str:
-    """Say why less than the free share is left, or which setting gave way for it; else nothing."""
+def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, plan: Compact) -> str:
+    """Say what leaves less than the free share, or which setting has given way to it; else ""."""
     basis = ladder.next_compaction_at
-    if basis >= BOUNDLESS or basis <= 0 or decided.stuck is not None:
+    if basis >= BOUNDLESS or basis <= 0 or plan.stuck is not None:
         return ""
     enough = int(basis * (1 - FREE_AFTERWARDS))
-    if decided.at_most > enough:
-        return _must_stay_too_large(ladder)
+    if plan.at_most > enough:
+        return _too_much_stays(ladder, plan)
     kept = ladder.kept_at[keeps_from]
     gave_way = keeps_from >= ladder.first_cut and kept + ladder.summary.least > enough
     return _keep_gave_way(policy, kept, basis) if policy.keep_is_set and gave_way else ""
 
 
-def _must_stay_too_large(ladder: Ladder) -> str:
-    what = "what must stay (instructions, the newest request, open calls, what is pinned)"
-    holds = f"{what} holds {ladder.fixed_tokens:,} of {ladder.next_compaction_at:,} tokens"
-    return TIGHT.format(holds, "shorten or pin less")
+def _too_much_stays(ladder: Ladder, plan: Compact) -> str:
+    least_kept = ladder.kept_at[ladder.legal_cuts[-1]]
+    what = "what must stay (instructions, the newest request and exchange, open calls, pins)"
+    takes = (
+        f"{what} takes {least_kept:,} of {ladder.next_compaction_at:,} tokens, with the summary up "
+        f"to {plan.at_most:,}"
+    )
+    return TIGHT.format(takes, "shorten or pin less")
 
 
 def _keep_gave_way(policy: Policy, kept: int, basis: int) -> str:
@@ -327,29 +366,29 @@ def _keep_gave_way(policy: Policy, kept: int, basis: int) -> str:
 def _clip_stale(
     ladder: Ladder, policy: Policy, keeps_from: int, trigger_tokens: int | None
 ) -> Compact | None:
-    """Clip large old tool results and arguments: often that is enough."""
+    """Clip large old tool results and arguments; None if that is not enough."""
     settings = policy.stale
     if settings is None or trigger_tokens is None:
         return None
     clips: list[PlannedClip] = []
-    for at in settings.places(ladder.items):
-        item = ladder.items[at]
+    for place in settings.places(ladder.items):
+        item = ladder.items[place]
         short = max(item.least, 0 if item.expendable else CLIP_TO)
-        stays = item.clipped or item.pinned or at in ladder.never_clipped
-        if at < keeps_from and not stays and short < item.tokens // 2:
-            clips.append(PlannedClip(at, short))
-    messages = [at for at, item in enumerate(ladder.items) if not item.summary]
-    plan = ladder.plan_for((), messages, tuple(clips), KEEPS_STANDING)
+        stays = item.clipped or item.pinned or place in ladder.never_clipped
+        if place < keeps_from and not stays and short < item.tokens // 2:
+            clips.append(PlannedClip(place, short))
+    messages = [place for place, item in enumerate(ladder.items) if not item.summary]
+    plan = ladder.plan_for((), messages, tuple(clips), NO_NEW_SUMMARY)
     enough = int(trigger_tokens * RELIEF)
     if settings.least is not None:
-        # Above this size, the same trigger would fire again at once.
+        # Above this size, the same trigger would soon fire again.
         enough = int(trigger_tokens / REARM)
     is_enough = plan.at_most <= min(enough, int(ladder.budget * (1 - FREE_AFTERWARDS)))
     return plan if clips and is_enough and _frees_enough(plan, settings.least) else None
 
 
 def _frees_enough(plan: Compact, least: int | None) -> bool:
-    """Tell whether a plan frees the least tokens that a caller has set."""
+    """Tell whether a plan frees the tokens that the caller has set as the least."""
     return plan.tokens - plan.at_most >= (least or 0)
 
 
@@ -375,8 +414,8 @@ def _climb(ladder: Ladder, policy: Policy, keeps_from: int, clip: bool) -> Plan:
 def _stuck(ladder: Ladder, clip: bool) -> Stuck:
     """Return why nothing fits, with the numbers."""
     evicted, kept = ladder.divide(ladder.legal_cuts[-1])
-    needed = ladder.base + sum(ladder.size_at(at, 1 if clip else BOUNDLESS) for at in kept)
-    if evicted or ladder.standing_summary:
+    needed = ladder.base + sum(ladder.size_at(place, 1 if clip else BOUNDLESS) for place in kept)
+    if evicted or ladder.standing_tokens:
         needed += ladder.summary.least
     reason = STUCK.format(needed=needed, budget=ladder.budget)
     if not (clip and ladder.clip_users):
@@ -385,7 +424,7 @@ def _stuck(ladder: Ladder, clip: bool) -> Stuck:
 
 
 def _make_smaller(ladder: Ladder, stuck: Stuck, *, clip: bool) -> Compact | Stuck:
-    """Return the plan that evicts everything evictable, although what stays does not fit."""
+    """Return the plan that evicts all that may leave, although what stays does not fit."""
     plan = ladder.smallest_plan(clip=clip)
     return replace(plan, stuck=stuck) if plan.at_most < plan.tokens else stuck
 
@@ -404,30 +443,32 @@ def oldest_first(
     slack: int,
     clip: bool,
 ) -> Plan:
-    """Decide in LangMem's order: once enough has gathered, the oldest part is summarised.
+    """Decide in LangMem's order: if enough has gathered, the oldest part is summarised.
 
-    The cut is the first one at which enough has gathered and the rest fits beside a summary, moved
-    on to the next legal cut, and never past the last exchange. If no cut brings the history below
-    the limit, it is clipped, or else as much leaves as may: `at_most` of a `Compact` is above its
-    `budget` if even that is not enough.
+    The cut is the first one before which enough has gathered and after which the rest fits next to
+    a summary. It is moved to the next legal cut, but never past the last exchange. If no cut brings
+    the history below the limit, messages are clipped. If that is not enough, all that may leave
+    leaves: then `at_most` of the `Compact` is above its `budget`.
 
     Args:
-        items: leading system messages, a standing summary if any, and the rest.
+        items: leading system messages, a summary in view if any, and the rest.
         budget: tokens of the result.
         gathered: tokens that must have gathered.
         summary_tokens: tokens of the text of the summary.
         frame: tokens of an empty summary message.
-        floor: the least useful tokens of one, to which `summary_tokens` give way.
+        floor: the least useful tokens of a summary; the summary gets no less than these.
         slack: tokens by which a whole message may exceed its parts.
         clip: whether messages may be clipped, which needs an archive.
     """
     longest = summary_tokens + frame + slack
     full = max(1, summary_tokens, frame)
-    sizes = SummaryBounds(longest=longest, floor=min(floor, full), full=full)
-    ladder = Ladder(items, budget, sizes)
+    # Nobody asks for a summary that is smaller than any summary can be.
+    cap = longest if summary_tokens >= SMALLEST_SUMMARY else None
+    sizes = SummaryBounds(room=SummaryRoom.capped(longest, cap), floor=min(floor, full), full=full)
+    ladder = Ladder(items, budget, sizes, cause=Cause("gathered", f"{gathered:,} tokens"))
     tokens = ladder.tokens
     over = tokens > budget
-    messages = tokens - ladder.standing_summary
+    messages = tokens - ladder.standing_tokens
     instructions = items[0].tokens if items and items[0].role == "system" else 0
     cuts = [cut for cut in range(1, len(items) + 1) if messages - ladder.kept_at[cut] >= gathered]
     has_gathered = messages - instructions >= gathered
@@ -446,18 +487,16 @@ def oldest_first(
                 return Keep("a summary would not make it smaller", tokens)
             return Stuck(TOO_LARGE.format(needed=needed, budget=budget), tokens, needed, budget)
         plan = smaller
-    # A size below what any summary takes is no length that anybody asks for.
-    cap = longest if summary_tokens >= SMALLEST_SUMMARY else None
-    return replace(plan, cause=f"gathered: {gathered:,} tokens", summary_cap=cap)
+    return plan
 
 
 def _evict_all_that_may_leave(ladder: Ladder, summary: int) -> Compact | None:
-    """Return the plan that evicts everything evictable, for a summary of so many tokens."""
+    """Return the plan that evicts all that may leave, for a summary of so many tokens."""
     evicted, kept = ladder.divide(ladder.legal_cuts[-1])
     return ladder.plan_for(evicted, kept, (), summary) if evicted else None
 
 
-# What is looked at besides
+# Questions about a history
 
 
 def window_or_trigger(policy: Policy, window: Window | None) -> Window | None:
@@ -469,23 +508,25 @@ def window_or_trigger(policy: Policy, window: Window | None) -> Window | None:
 def divide_size(size: Size, divisor: float) -> Size:
     """Return a size divided by a number, rounded up.
 
-    A trigger fires at a history divided by 0.8 as soon as the history has 0.8 of its size.
+    A trigger that is given a size divided by 0.8 fires at 0.8 of its own size.
     """
     return Size(math.ceil(size.tokens / divisor), math.ceil(size.messages / divisor))
 
 
-def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
-    """Tell whether these items may leave, and nothing else must leave with them.
+def may_leave(items: Sequence[Item], places: Collection[int]) -> bool:
+    """Tell whether the items at these places may leave, and no other item must leave with them.
 
-    Orphaned results must leave: no provider takes them.
+    Orphaned results must leave, because no provider accepts them.
     """
     tied = match_calls(items)
-    evicted = set(leaving)
-    groups = {tied.group[at] for at in evicted}
+    evicted = set(places)
+    groups = {tied.group[place] for place in evicted}
     groups_leave_whole = all(
-        at in evicted for at, group in enumerate(tied.group) if group in groups
+        place in evicted for place, group in enumerate(tied.group) if group in groups
     )
-    late_leave = all(call not in evicted or at in evicted for at, call in tied.late_results.items())
+    late_leave = all(
+        call not in evicted or place in evicted for place, call in tied.late_results.items()
+    )
     if not (groups_leave_whole and late_leave and evicted >= tied.orphans):
         return False
     return evicted.isdisjoint(must_stay(items, tied))
@@ -494,21 +535,26 @@ def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
 def plan_draft(
     items: Sequence[Item],
     window: Window | None,
-    decided: Compact,
-    leaving: Collection[int],
-    summary: int,
+    foreseen: Compact,
+    evicted_places: Collection[int],
+    summary_tokens: int,
     base: int = 0,
 ) -> Compact | None:
     """Plan that exactly these items leave, for a summary message that is written already.
 
-    `decided` is the plan without the draft, `summary` the tokens of the message. None if no space
-    is left to grow in the window.
+    `foreseen` is the plan without the draft, `summary_tokens` the size of the message. None if the
+    window would have no room to grow.
     """
-    staying = [at for at, item in enumerate(items) if at not in leaving and not item.summary]
-    ladder = Ladder(items, None if window is None else window.budget, base=base)
-    plan = ladder.plan_for(sorted(leaving), staying, (), summary)
+    staying = [
+        place
+        for place, item in enumerate(items)
+        if place not in evicted_places and not item.summary
+    ]
+    ladder = Ladder(
+        items, None if window is None else window.budget, base=base, cause=foreseen.cause
+    )
+    plan = ladder.plan_for(sorted(evicted_places), staying, (), summary_tokens)
     if plan.at_most > ladder.budgets["with_room_to_grow"]:
         return None
-    return replace(
-        plan, cause=decided.cause, tokens=decided.tokens, summary_cap=decided.summary_cap
-    )
+    room = foreseen.summary.with_target(summary_tokens)
+    return replace(plan, tokens=foreseen.tokens, summary=room)

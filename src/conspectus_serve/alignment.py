@@ -1,4 +1,4 @@
-"""Compare a history with what is remembered of its thread, and find what its client has dropped."""
+"""Align a history with the remembered one of its thread, and find what the client has dropped."""
 
 from __future__ import annotations
 
@@ -7,100 +7,100 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from conspectus.engine.begun_later import LEAST_SHARED, MOST_KEPT, joint_of, run_of
+from conspectus.engine.truncated import LEAST_OVERLAP, MOST_KEPT, find_overlap, run_length
 from conspectus_serve.fingerprints import Fingerprint, without_number
 
-CHARACTERS_BESIDE = 1_000  # that a message takes in memory beside its own
+MESSAGE_OVERHEAD = 1_000  # added to the characters of a remembered message
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """Messages that a client sent before and sends no more, which no record covers yet."""
+class DroppedMessages:
+    """Messages that a client no longer sends, and that no record covers yet."""
 
-    start: int = 0  # where they stood in the history that the client sends now
+    start: int = 0  # their place in the history that the client sends now
     fingerprints: list[Fingerprint] = field(default_factory=list)
     messages: list[Any] = field(default_factory=list)
     substitutes: int = 0
-    """How many messages before `start` the client has put there in the place of others."""
+    """The number of messages before `start` that the client has put there instead of others."""
 
     @property
     def tokens(self) -> int:
         return sum(fingerprint.tokens for fingerprint in self.fingerprints)
 
     def put_back(self, rows: Sequence[Any], dropped_rows: Sequence[Any]) -> list[Any]:
-        """Return rows, one for each message of the history, with those of the dropped between."""
+        """Insert the rows of the dropped messages into rows that are one for each sent message."""
         return [*rows[: self.start], *dropped_rows, *rows[self.start :]]
 
 
 @dataclass(frozen=True, slots=True)
 class RememberedHistory:
-    """What a client has sent of a thread, whole, with what it has dropped and nothing covers."""
+    """The remembered history of a thread: whole messages, and dropped ones not yet covered."""
 
     fingerprints: list[Fingerprint]
     messages: list[Any]
     substitutes: int = 0
-    """Messages at the beginning that stand for others, such as the client's own summary."""
+    """Messages at the beginning that replace others, such as the client's own summary."""
 
     @property
     def characters(self) -> int:
         in_messages = sum(fingerprint.characters for fingerprint in self.fingerprints)
-        return in_messages + CHARACTERS_BESIDE * len(self.fingerprints)
+        return in_messages + MESSAGE_OVERHEAD * len(self.fingerprints)
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """A history beside what is remembered of its thread."""
+class AlignedHistory:
+    """A history, aligned with the remembered one of its thread."""
 
-    fingerprints: list[Fingerprint]  # of the history, with the names that are known
-    dropped: Dropped = field(default_factory=Dropped)
-    suspected: Dropped = field(default_factory=Dropped)
-    """One message behind the first ones that is missing: somebody has deleted it, or the client
-    begins to drop messages, which its next request shows."""
+    fingerprints: list[Fingerprint]  # of the history, with the names that its messages had before
+    dropped: DroppedMessages = field(default_factory=DroppedMessages)
+    suspected: DroppedMessages = field(default_factory=DroppedMessages)
+    """One missing message after the first ones. Either somebody has deleted it, or the client
+    begins to drop messages; its next request shows which."""
 
-    remembered: Sequence[Fingerprint] = ()  # what the history was compared with
-    continues: bool = False  # the history goes on from what is remembered
-    begins_anew: bool = False  # it has nothing in common with what is remembered
+    remembered: Sequence[Fingerprint] = ()  # the remembered history
+    continues: bool = False  # the history continues the remembered one
+    begins_anew: bool = False  # it has nothing in common with the remembered one
 
     def left_names(self) -> frozenset[str]:
-        """Return the names of remembered messages that the history has left, as by going back."""
+        """Return the names of remembered messages that are gone, for example after a rewind."""
         rows = (self.fingerprints, self.dropped.fingerprints, self.suspected.fingerprints)
         names = {fingerprint.name for row in rows for fingerprint in row}
         return frozenset(fingerprint.name for fingerprint in self.remembered) - names
 
 
-def join_remembered(
+def align_with_remembered(
     remembered: RememberedHistory,
     fingerprints: list[Fingerprint],
     *,
-    least_shared: int = LEAST_SHARED,
-) -> Joined:
-    """Find what a client has dropped at the beginning of a history since its last request.
+    least_shared: int = LEAST_OVERLAP,
+) -> AlignedHistory:
+    """Find the messages that a client has dropped at the beginning of a history.
 
-    A message keeps the name that it had when more stood before it.
+    A message keeps the name that it had when more messages were before it.
 
     Args:
-        remembered: what the client has sent of the thread.
-        fingerprints: of the history.
-        least_shared: messages that the history must have in common with what is remembered.
+        remembered: the remembered history of the thread.
+        fingerprints: the fingerprints of the history.
+        least_shared: messages that both histories must have in common.
     """
     if _begin_alike(remembered.fingerprints, fingerprints):
-        return Joined(fingerprints, remembered=remembered.fingerprints)
+        return AlignedHistory(fingerprints, remembered=remembered.fingerprints)
     known_talk = _indexes_of_talk(remembered.fingerprints)
     talk = _indexes_of_talk(fingerprints)
     known_names = [without_number(remembered.fingerprints[at].name) for at in known_talk]
     names = [without_number(fingerprints[at].name) for at in talk]
-    # What stood behind the last answer may have been put in other words.
-    reaching = _end_of_last_answer(remembered.fingerprints, known_talk)
+    # Messages after the last answer may have other words now.
+    up_to = _end_of_last_answer(remembered.fingerprints, known_talk)
 
-    joint = joint_of(known_names, names, reaching=reaching, least=least_shared)
-    if joint is not None:
-        position, known_position = joint
-        kept = run_of(known_names, 0, names[:position], 0)
+    overlap = find_overlap(known_names, names, up_to=up_to, least=least_shared)
+    if overlap is not None:
+        position, known_position = overlap
+        kept = run_length(known_names, 0, names[:position], 0)
         start = talk[position]
         known_start = known_talk[known_position]
-        return Joined(
+        return AlignedHistory(
             _with_known_names(fingerprints, start, remembered.fingerprints[known_start:]),
-            dropped=_dropped(
+            dropped=_find_dropped(
                 remembered,
                 first=known_talk[kept],
                 end=known_start,
@@ -110,16 +110,16 @@ def join_remembered(
             remembered=remembered.fingerprints,
             continues=True,
         )
-    kept = run_of(known_names, 0, names, 0)
-    if _lacks_one_message(known_names, names, kept, reaching):
-        suspected = _dropped(
+    kept = run_length(known_names, 0, names, 0)
+    if _lacks_one_message(known_names, names, kept, up_to):
+        suspected = _find_dropped(
             remembered, first=known_talk[kept], end=known_talk[kept + 1], start=talk[kept]
         )
-        return Joined(fingerprints, suspected=suspected, remembered=remembered.fingerprints)
-    return Joined(
+        return AlignedHistory(fingerprints, suspected=suspected, remembered=remembered.fingerprints)
+    return AlignedHistory(
         fingerprints,
         remembered=remembered.fingerprints,
-        continues=kept > 0 and kept >= reaching,
+        continues=kept > 0 and kept >= up_to,
         begins_anew=kept == 0,
     )
 
@@ -129,28 +129,28 @@ def _indexes_of_talk(fingerprints: Sequence[Fingerprint]) -> list[int]:
 
 
 def _end_of_last_answer(fingerprints: Sequence[Fingerprint], talk: Sequence[int]) -> int:
-    """Return how many talk messages there are up to the last answer of the model."""
+    """Return the number of talk messages up to the last answer of the model."""
     for position in range(len(talk), 0, -1):
         if fingerprints[talk[position - 1]].by_model:
             return position
     return 0
 
 
-def _dropped(
+def _find_dropped(
     remembered: RememberedHistory,
     *,
     first: int,
     end: int,
     start: int,
     has_substitutes: bool = False,
-) -> Dropped:
-    """Return messages of a remembered history that its client sends no more.
+) -> DroppedMessages:
+    """Return messages of a remembered history that its client no longer sends.
 
-    They stood from `first` up to `end`, and would stand at `start` in the history that is sent now.
-    Before that may be substitutes for others.
+    They were from `first` up to `end`, and would be at `start` in the sent history. Before that,
+    there may be messages that replace others.
     """
     first = max(first, remembered.substitutes)
-    return Dropped(
+    return DroppedMessages(
         start,
         remembered.fingerprints[first:end],
         remembered.messages[first:end],
@@ -159,13 +159,13 @@ def _dropped(
 
 
 def _lacks_one_message(
-    known_names: Sequence[str], names: Sequence[str], kept: int, reaching: int
+    known_names: Sequence[str], names: Sequence[str], kept: int, up_to: int
 ) -> bool:
-    """Return whether a history is the known one without one message behind the kept ones."""
+    """Return whether a history is the remembered one without one message."""
     if not 0 < kept <= MOST_KEPT or kept >= len(names):
         return False
-    shared = run_of(known_names, kept + 1, names, kept)
-    return shared >= LEAST_SHARED and kept + 1 + shared >= reaching
+    shared = run_length(known_names, kept + 1, names, kept)
+    return shared >= LEAST_OVERLAP and kept + 1 + shared >= up_to
 
 
 def _begin_alike(remembered: Sequence[Fingerprint], fingerprints: Sequence[Fingerprint]) -> bool:
@@ -181,10 +181,10 @@ def _first_talk(fingerprints: Sequence[Fingerprint]) -> list[str]:
 def _with_known_names(
     fingerprints: list[Fingerprint], start: int, remembered: Sequence[Fingerprint]
 ) -> list[Fingerprint]:
-    """Return fingerprints with known names from a place on, while the same messages stand there.
+    """Return fingerprints with the remembered names, from a place on, for the same messages.
 
-    The number among equal messages, and the name of a result behind an id that comes again, follow
-    from what stood before a message.
+    Numbers of equal messages, and names of results with repeated ids, depend on the messages before
+    them.
     """
     renamed = list(fingerprints)
     for index, known_fingerprint in zip(range(start, len(fingerprints)), remembered, strict=False):
@@ -197,7 +197,7 @@ def _with_known_names(
 
 
 def _may_be_same(remembered: Fingerprint, fingerprint: Fingerprint) -> bool:
-    """Return whether messages have the same words, or are results behind ids that come again."""
+    """Return whether messages have the same words, or are results with a repeated id."""
     if without_number(remembered.name) == without_number(fingerprint.name):
         return True
     is_named_by_words = remembered.is_talk or fingerprint.is_talk

@@ -1,4 +1,4 @@
-"""Read a request: its fields, its whole history, the history's thread and its size."""
+"""Read a request: its fields, its whole history, and the thread and size of the history."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from starlette.datastructures import Headers
 
 from conspectus.archive import Scope
 from conspectus.core.items import Size
-from conspectus.core.plan import window_or_trigger
-from conspectus.engine.begun_later import LEAST_SHARED
+from conspectus.core.planner import window_or_trigger
 from conspectus.engine.folding import fold
 from conspectus.engine.history import HistoryContext
+from conspectus.engine.truncated import LEAST_OVERLAP
 from conspectus.messages import read_messages
+from conspectus_serve.alignment import AlignedHistory, DroppedMessages
 from conspectus_serve.bodies import Bodies, ParsedBody
 from conspectus_serve.exchange import (
     NOT_UNDERSTOOD,
@@ -29,24 +30,23 @@ from conspectus_serve.fingerprints import (
     FingerprintedHistory,
     fingerprint_history,
 )
-from conspectus_serve.held import Held, without_trigger
-from conspectus_serve.joining import Dropped, Joined
+from conspectus_serve.held import HeldHistory, without_trigger
 from conspectus_serve.models import NO_WINDOW, EngineKey
-from conspectus_serve.originals import Restored
-from conspectus_serve.protocols import RESPONSES, Refusal
+from conspectus_serve.originals import RestoredHistory
+from conspectus_serve.protocols import RESPONSES, HttpError
 from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.threads import ThreadMatch, hint_of, scope_of
 
 THREAD_HEADER = "x-conspectus-thread"
-LARGE_BODY = 50_000  # bytes that take longer to read than small requests shall wait
-LONGEST_NAME = 200  # characters of a thread's name in a header, and of a model's name
+LARGE_BODY = 50_000  # bytes; small requests need not wait for a larger one
+LONGEST_NAME = 200  # characters of a thread's name in a header, or of a model's name
 
-LEAST_NOTES = 1_024  # tokens that notes may always have, if a client asks for a compaction
-NOTES_SHARE = 0.25  # of the history's tokens, that such notes may have of a longer history
+LEAST_NOTES = 1_024  # tokens that notes may always have if a client asks for a compaction
+NOTES_SHARE = 0.25  # share of the history's tokens that notes of a longer history may have
 
 
 class RequestReader:
-    """Read requests; large ones in worker threads."""
+    """Reads requests; large ones in worker threads."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
@@ -60,7 +60,7 @@ class RequestReader:
         self._bodies = Bodies()
 
     def is_soon_read(self, request: ClientRequest) -> bool:
-        """Return whether little is new since a request for which nothing was due."""
+        """Return whether a request adds little to one for which nothing was due."""
         field = request.route.protocol.field
         earlier = self._bodies.remembered(request.tenant, request.raw, field)
         if earlier is None or not earlier.was_quiet:
@@ -72,12 +72,12 @@ class RequestReader:
         """Read a request, measure it, and find its thread.
 
         Raises:
-            Refusal: it cannot be read, or the archive cannot.
+            HttpError: the request or the archive cannot be read.
         """
         return self._read(request, is_large=False)
 
     def read_large(self, request: ClientRequest) -> ReadRequest:
-        """Read a request whose messages take long to read: where the summaries are written."""
+        """Read a request with many messages, in the process that writes summaries."""
         return self._read(request, is_large=True)
 
     def _read(self, request: ClientRequest, *, is_large: bool) -> ReadRequest:
@@ -104,7 +104,7 @@ class RequestReader:
         return read
 
     def _read_fields(self, request: ClientRequest, body: ParsedBody, thread: str) -> ReadRequest:
-        """Return what the fields of a body say, without its history."""
+        """Return the request with the fields of its body, without its history."""
         fields = body.fields
         asks_for_compaction = False
         if self._resources.compacts_on_request:
@@ -120,7 +120,7 @@ class RequestReader:
         )
 
     def _with_whole_history(self, request: ClientRequest, read: ReadRequest) -> ReadRequest:
-        """Return a request with its whole history, with what its client leaves to a server."""
+        """Return the request with its whole history, including stored messages."""
         protocol = request.route.protocol
         sent = protocol.history(read.fields)
         if protocol is not RESPONSES:
@@ -153,7 +153,7 @@ class RequestReader:
             is_rewritten=read.is_rewritten or bool(item_thread),
         )
 
-    def _find_held(self, tenant: str, response: str) -> Held | None:
+    def _find_held(self, tenant: str, response: str) -> HeldHistory | None:
         if not self._holds_histories:
             return None
         return self._held.find(tenant, response)
@@ -161,7 +161,7 @@ class RequestReader:
     def _find_conversation(
         self, request: ClientRequest, read: ReadRequest, body: ParsedBody, is_large: bool
     ) -> Conversation:
-        """Find a history's thread, and what its client has cleared or dropped; remember both."""
+        """Find the thread of a history, and cleared and dropped messages; remember both."""
         protocol = request.route.protocol.name
         fingerprinted = fingerprint_history(
             read.history,
@@ -170,29 +170,30 @@ class RequestReader:
             previous=body.continued.fingerprinted if body.continued else None,
             read=partial(self._work.fingerprints, read.model, protocol) if is_large else None,
         )
-        measured = self._measured(request, read, fingerprinted)
+        measured = self._measure(request, read, fingerprinted)
         hint = hint_of(request.headers, read.fields)
         match = self._find_thread(request, read, fingerprinted, hint)
         scope = scope_of(request.tenant, match.thread)
-        joined = self._join(read, scope, fingerprinted)
-        if read.thread and joined.continues:
+        aligned = self._align(read, scope, fingerprinted)
+        if read.thread and aligned.continues:
             match = replace(match, continues=True)
-        # A thread that was left is where the originals are, until its compactions are copied.
+        # If the history has left a thread, the originals are there until its compactions are
+        # copied.
         source = scope
-        head = match.head
+        head_id = match.head_id
         if match.left_thread:
             source = scope_of(request.tenant, match.left_thread)
-            head = self._archive.head(source) or ""
-        restored = self._originals.restore(source, head, fingerprinted, joined.fingerprints)
+            head_id = self._archive.head_id(source) or ""
+        restored = self._originals.restore(source, head_id, fingerprinted, aligned.fingerprints)
         withdrawal = None
         if not request.route.counts:
-            withdrawal = self._originals.withdrawal(scope, match.head, restored, joined)
+            withdrawal = self._originals.withdrawal(scope, match.head_id, restored, aligned)
         copied_from = None
         if match.left_thread:
             copied_from = self._record_to_copy(source, restored)
         conversation = Conversation(
             fingerprinted=fingerprinted,
-            sent=_with_results_known_again(read.history, joined.fingerprints, restored),
+            sent=_with_results_known_again(read.history, aligned.fingerprints, restored),
             match=match,
             scope=scope,
             is_named=bool(read.thread),
@@ -201,18 +202,18 @@ class RequestReader:
             originals=restored.messages,
             shortened=restored.shortened,
             fingerprints=restored.fingerprints,
-            dropped=joined.dropped,
+            dropped=aligned.dropped,
             withdrawal=withdrawal,
             measured=measured,
             is_due=(
-                bool(match.head)
+                bool(match.head_id)
                 or copied_from is not None
                 or read.asks_for_compaction
-                or not _is_quiet(read.history, measured, scope, joined.dropped)
+                or not _is_quiet(read.history, measured, scope, aligned.dropped)
             ),
         )
         if not request.route.counts:
-            missing = joined.suspected if joined.suspected.messages else joined.dropped
+            missing = aligned.suspected if aligned.suspected.messages else aligned.dropped
             self._originals.remember(
                 scope, conversation.fingerprints, conversation.originals, missing
             )
@@ -229,25 +230,27 @@ class RequestReader:
             return self._threads.find_named(request.tenant, read.thread, fingerprinted)
         return self._threads.find(request.tenant, fingerprinted, hint)
 
-    def _join(self, read: ReadRequest, scope: Scope, fingerprinted: FingerprintedHistory) -> Joined:
-        """Compare a history with what is remembered of its thread, unless a server has held it."""
+    def _align(
+        self, read: ReadRequest, scope: Scope, fingerprinted: FingerprintedHistory
+    ) -> AlignedHistory:
+        """Align a history with the remembered one of its thread, unless a server has stored it."""
         fingerprints = fingerprinted.fingerprints
         if read.asks_for_compaction or read.state:
-            return Joined(fingerprints)
-        # A client that names its thread says that the history goes on from what was there.
-        least_shared = 1 if read.thread else LEAST_SHARED
+            return AlignedHistory(fingerprints)
+        # A client that names its thread says that the history continues it.
+        least_shared = 1 if read.thread else LEAST_OVERLAP
         return self._originals.join(scope, fingerprints, least_shared=least_shared)
 
-    def _record_to_copy(self, source: Scope, restored: Restored) -> tuple[Scope, str] | None:
-        """Return the newest record of a thread that fits the history, which has left the thread."""
+    def _record_to_copy(self, source: Scope, restored: RestoredHistory) -> tuple[Scope, str] | None:
+        """Return the newest record that fits the history, of a thread that the history has left."""
         entries = read_messages(restored.messages)
         chain = fold(self._archive.chain(source), entries).chain
         return (source, chain[-1].id) if chain else None
 
-    def _measured(
+    def _measure(
         self, request: ClientRequest, read: ReadRequest, fingerprinted: FingerprintedHistory
     ) -> MeasuredHistory:
-        """Measure a history beside the window of its model."""
+        """Measure a history, and the room in the window of its model."""
         learned = self._models.learned(request.tenant, read.model)
         betas = request.headers.getlist("anthropic-beta")
         window = self._models.window(read.model, learned, betas)
@@ -272,33 +275,33 @@ class RequestReader:
 
 
 def _named_thread(headers: Headers) -> str:
-    """Return the thread that a client names; empty for none. Raises Refusal."""
+    """Return the thread that a client names; empty if it names none. Raises HttpError."""
     thread = headers.get(THREAD_HEADER, "")
     if THREAD_HEADER in headers and not 0 < len(thread) <= LONGEST_NAME:
-        raise Refusal(400, f"{THREAD_HEADER} is a name of up to {LONGEST_NAME} characters")
+        raise HttpError(400, f"{THREAD_HEADER} is a name of up to {LONGEST_NAME} characters")
     return thread
 
 
 def _is_reference(item: Any) -> bool:
-    """Return whether an item only names one that its server holds."""
+    """Return whether an item only refers to one that its server stores."""
     return isinstance(item, dict) and item.get("type") == "item_reference"
 
 
 def _is_quiet(
-    history: Sequence[Any], measured: MeasuredHistory, scope: Scope, dropped: Dropped
+    history: Sequence[Any], measured: MeasuredHistory, scope: Scope, dropped: DroppedMessages
 ) -> bool:
-    """Return whether nothing is due for a history, with what its client has dropped."""
+    """Return whether nothing is due for a history with its dropped messages."""
     room = window_or_trigger(measured.engine.policy, measured.room)
     size = Size(measured.tokens + dropped.tokens, len(history) + len(dropped.messages))
     return HistoryContext(measured.engine, scope, room).is_quiet(size, None)
 
 
 def _with_results_known_again(
-    history: Sequence[Any], fingerprints: Sequence[Fingerprint], restored: Restored
+    history: Sequence[Any], fingerprints: Sequence[Fingerprint], restored: RestoredHistory
 ) -> Sequence[Any]:
-    """Return a history with calls in the place of what is left of them.
+    """Return a history in which whole calls replace the parts that a client has kept of them.
 
-    Their results are known again, and would be sent without them.
+    Their results are in the history, and would be sent without their calls.
     """
     if restored.fingerprints is fingerprints:
         return history
@@ -311,6 +314,6 @@ def _with_results_known_again(
 
 
 def _compacts_after_refusals_only(conversation: Conversation) -> bool:
-    """Return whether nothing is compacted before the upstream refuses, as no window is known."""
+    """Return whether nothing is compacted before a refusal, because no window is known."""
     triggers = conversation.measured.engine.policy.trigger
     return conversation.measured.room is None and all(trigger.fraction for trigger in triggers)

@@ -1,0 +1,183 @@
+"""What came of a call: its result in one line, and whether it says that the call failed.
+
+Only the structure of a result counts. JSON becomes fields, lists of like records become tables with
+their columns named once, and other texts stand by their lines. No language and no phrase is known
+here, except for how programs say that they ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from conspectus.notes.cutting import BREAK, one_line
+from conspectus.notes.json_fields import data_text, read_json
+
+EXIT_CODES = ("returncode", "return_code", "exit_code", "exitCode", "exit_status")
+"""Fields that hold the exit code of a program."""
+
+ERRORS = ("error", "errors", "error_code", "is_error", "isError")
+"""Fields that hold an error."""
+
+STATES = ("status", "state", "success", "ok")
+"""Fields that hold the state of what was asked."""
+
+ENDING_FIELDS = frozenset((*EXIT_CODES, *ERRORS, *STATES))
+"""Fields that say how a call ended. They come first."""
+
+FAILED_STATES = ("error", "failed", "failure", "incomplete", "false")
+"""Values of a state that say that a call failed."""
+
+NO_ERROR = ("", "0", "false", "none", "null", "[]", "{}")
+"""Values of an error that say that there was none."""
+
+FIRST_LINES = 4
+"""The first lines of a text, of which one may say how the program ended."""
+
+LAST_LINES = 2
+"""The last lines of which one may say it."""
+
+ERROR_MARK = "error:"
+"""How tools begin an answer that has no other mark of a failure, in small letters."""
+
+_ENDED = re.compile(
+    r"(?i)\A\W?(?:(?:\w++ ){0,3}?exited with|(?:(?:\w++ )?failed with )?exit) "
+    r"(?:code|status) (-?\d++)\W?"
+)
+_SHORT_TAG = re.compile(r"<(\w{1,40})>([^<\n]{0,200})</\1>\s*")
+_OPENING_TAG = re.compile(r"<(\w{1,40})>\n?")
+
+
+class Outcome(NamedTuple):
+    """What came of a call.
+
+    Attributes:
+        text: the result in one line.
+        is_data: whether it is data. A record that is mostly what a program printed is not, because
+            its end says what came of the call.
+        failed: whether it says that the call failed.
+    """
+
+    text: str
+    is_data: bool
+    failed: bool
+
+
+def outcome_of(text: str, args: Collection[str] = ()) -> Outcome:
+    """Take a result apart.
+
+    Args:
+        text: the result.
+        args: the values of the arguments of the call. Fields that repeat one of them, and empty
+            fields, come last.
+
+    Example:
+        >>> outcome_of('{"seats": 2, "status": "failed"}')
+        Outcome(text='status=failed; seats=2', is_data=True, failed=True)
+    """
+    text = text.strip()
+    outcomes = (read(text, args) for read in FORMS)
+    return next(outcome for outcome in outcomes if outcome is not None)
+
+
+def _outcome_of_json(text: str, args: Collection[str]) -> Outcome | None:
+    """Return the outcome of a result that is an object or a list."""
+    data = read_json(text)
+    if isinstance(data, list) and len(data) == 1 and isinstance(data[0], Mapping):
+        data = data[0]
+    if not data:
+        return None
+    fields = data if isinstance(data, Mapping) else {}
+    ordered = dict(sorted(fields.items(), key=lambda item: _rank(item[0], item[1], args)))
+    try:
+        line = data_text(ordered or data)
+        return Outcome(line, not _is_mostly_printed(fields, text), _says_failed(ordered))
+    except RecursionError:  # it is nested so deep that it could just be read
+        return None
+
+
+def _rank(name: str, value: Any, args: Collection[str]) -> int:
+    """Return how late a field comes: how the call ended first; what says nothing new last."""
+    if value is None or value in ("", [], {}) or (isinstance(value, str) and value in args):
+        return 2
+    return 0 if name in ENDING_FIELDS else 1
+
+
+def _is_mostly_printed(fields: Mapping[str, Any], text: str) -> bool:
+    texts = [value for value in fields.values() if isinstance(value, str)]
+    return any("\n" in value and 2 * len(value) > len(text) for value in texts)
+
+
+def _outcome_of_output(text: str, args: Collection[str]) -> Outcome:
+    """Return the outcome of a result that a program printed.
+
+    It may stand in a frame of tags, as shells for agents print it: short values, then the output.
+    """
+    tags, output = _take_off_tags(text)
+    lines = [line for line in map(str.strip, output.split("\n")) if line]
+    shown_tags = [f"{name}={value}" for name, value in tags.items() if not lines or value != "0"]
+    endings = tags | _endings_in(lines)
+    return Outcome(BREAK.join((*shown_tags, *lines)), False, _says_failed(endings))
+
+
+def _take_off_tags(text: str) -> tuple[dict[str, str], str]:
+    """Return the short values that stand in tags before an output, and the output."""
+    tags: dict[str, str] = {}
+    end = 0
+    while match := _SHORT_TAG.match(text, end):
+        tags[match[1]] = one_line(match[2])
+        end = match.end()
+    output = text[end:]
+    frame = _OPENING_TAG.match(output)
+    if frame is not None and output.endswith(f"</{frame[1]}>"):
+        output = output[frame.end() : -len(f"</{frame[1]}>")]
+    return tags, output
+
+
+def _endings_in(lines: Sequence[str]) -> dict[str, str]:
+    """Return how a program ended, as lines at the ends of its output say it."""
+    endings: dict[str, str] = {}
+    for line in (*lines[-LAST_LINES:], *lines[:FIRST_LINES]):
+        if match := _ENDED.fullmatch(line):
+            endings["exit_code"] = match[1]
+    for line in lines[:FIRST_LINES]:
+        name, _, value = line.partition(":")
+        name = name.strip().lower().replace(" ", "_")
+        if name in EXIT_CODES:
+            endings[name] = value
+    if lines and lines[0].lower().startswith(ERROR_MARK):
+        endings["error"] = lines[0][len(ERROR_MARK) :]
+    return endings
+
+
+FORMS: tuple[Callable[[str, Collection[str]], Outcome | None], ...] = (
+    _outcome_of_json,
+    _outcome_of_output,
+)
+"""The forms of results. The first one that takes a text apart counts: a form returns None for a
+text of another form, and the last one takes any text."""
+
+
+def _says_failed(fields: Mapping[str, Any]) -> bool:
+    """Tell whether fields say that a call failed: an error, an exit code, a state.
+
+    An exit code may also stand one level deeper.
+    """
+    values = {
+        name: str(value).strip().lower() for name, value in fields.items() if name in ENDING_FIELDS
+    }
+    if any(name in ERRORS and value not in NO_ERROR for name, value in values.items()):
+        return True
+    for part in fields.values():
+        if isinstance(part, Mapping):
+            values |= {name: str(part[name]).strip() for name in EXIT_CODES if name in part}
+    codes = (value for name, value in values.items() if name in EXIT_CODES)
+    if any(map(_is_error_code, codes)):
+        return True
+    return any(name in STATES and value in FAILED_STATES for name, value in values.items())
+
+
+def _is_error_code(value: str) -> bool:
+    number = value.partition(" ")[0]
+    return number.lstrip("-").isdecimal() and bool(number.strip("-0"))

@@ -1,0 +1,193 @@
+"""How the room of the notes is shared among their lines, and how much of them fills it.
+
+A room is counted in tokens, and how many tokens a text takes is known only once it is written. So
+`fill_room` writes it with ever better numbers of characters, which `allowances` shares among the
+lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+from conspectus.notes.data import Line
+from conspectus.notes.protection import LAST_LEVELS, SHORT, ShorteningStep, shortening_steps
+from conspectus.notes.weights import steps_by_weight
+
+USERS_SHARE = 0.5
+"""The share of the room that the user's words may take if other lines need the remaining room."""
+
+MOST_OF_RULES = 0.95
+"""The most of the room that rules take from other lines."""
+
+TASK_SHARE = 0.6
+"""The most of the room that the first message takes before other words of the user get some; less
+what their rules need."""
+
+AIMED_SHARE = 0.96
+"""The share of its room that a text is to fill if something is cut."""
+
+SUFFICIENT_SHARE = 0.93
+"""The share of its room that is enough."""
+
+MOST_ATTEMPTS = 8
+"""How often a text is written to find its length."""
+
+MOST_DENSITY = 4.0
+"""The most characters that are expected for a token. Lines without more than this for each token
+of the room are first tried whole."""
+
+CODE_DENSITY = 2.5
+"""Characters for a token of code. This is expected as long as nothing was measured."""
+
+LEAST_DENSITY = 0.3
+"""The fewest characters that are expected for a token."""
+
+
+class Attempt(NamedTuple):
+    """A text that was written with a number of characters of lines.
+
+    Attributes:
+        text: the text.
+        tokens: its size.
+        allowances: the characters of each line; empty if all of them stand whole.
+    """
+
+    text: str
+    tokens: int
+    allowances: list[float]
+
+
+class Filled(NamedTuple):
+    """The longest text that was found to fit, and its characters of lines for each token."""
+
+    attempt: Attempt
+    density: float
+
+
+def fill_room(
+    room: int,
+    write: Callable[[float], Attempt],
+    *,
+    size: float,
+    tokens_around: int,
+    density: float,
+) -> Filled | None:
+    """Return a text that fills a room as well as a few attempts can; None if none fits.
+
+    Args:
+        room: the most tokens of the text.
+        write: writes a text with so many characters of lines.
+        size: characters of all lines if nothing is cut.
+        tokens_around: tokens of what stands around the lines.
+        density: characters of lines for each token in the last text; 0 if there was none.
+    """
+    measured = min(max(density or CODE_DENSITY, LEAST_DENSITY), MOST_DENSITY)
+    characters = size
+    if size > MOST_DENSITY * room:
+        characters = min(size, max(measured * (AIMED_SHARE * room - tokens_around), 0.0))
+    fits = 0.0
+    exceeds = inf
+    best: Filled | None = None
+    for _ in range(MOST_ATTEMPTS):
+        attempt = write(characters)
+        measured = characters / max(attempt.tokens - tokens_around, 1)
+        if attempt.tokens <= room:
+            best = Filled(attempt, round(measured, 2))
+            fits = characters
+            if characters == size or attempt.tokens >= SUFFICIENT_SHARE * room:
+                break
+        else:
+            exceeds = characters
+        if exceeds - fits < MOST_DENSITY:
+            break
+        characters = min(size, measured * (AIMED_SHARE * room - tokens_around))
+        if not fits < characters < exceeds:
+            characters = (fits + min(exceeds, size)) / 2
+    return best
+
+
+def allowances(lines: Sequence[Line], characters: float) -> list[float]:
+    """Return the characters that each line may take, so that all take `characters`.
+
+    A line that is only counted gets 0. The user's words take their share, or what their rules need
+    if that is more, the other lines what is left, and the words what these leave.
+    """
+    allowed = [float(line.size) for line in lines]
+    words: dict[int, Line] = {}
+    others: list[tuple[int, Line]] = []
+    for position, line in enumerate(lines):
+        if line.is_tally:
+            continue
+        if line.kind == "said" or line.rules:
+            words[position] = line
+        else:
+            others.append((position, line))
+    others.reverse()
+    size_of_words = sum(line.size for line in words.values())
+    size_others = sum(line.size for _, line in others)
+    size_of_rules = sum(_least_size(line) for line in words.values())
+    size_that_stays = size_of_rules + _size_of_ends(words) if size_of_rules else 0.0
+    least = max(characters * USERS_SHARE, min(size_that_stays, characters * MOST_OF_RULES))
+    users_room = min(size_of_words, max(least, characters - size_others))
+    free = characters - users_room - size_others
+    if free < 0:
+        free = _give_way(allowed, steps_by_weight(others), free)
+    free = users_room + free - size_of_words
+    if free < 0:
+        free += _cap_task(allowed, words, characters * TASK_SHARE - size_of_rules)
+    if free < 0:
+        _give_way(allowed, shortening_steps(words), free)
+    return allowed
+
+
+def _size_of_ends(words: Mapping[int, Line]) -> float:
+    """Return the characters that the first and the newest message take at least, with no rules."""
+    said = [line for line in words.values() if line.kind == "said"]
+    ends = {id(line): line for line in (*said[:1], *said[-1:]) if not line.rules}
+    return float(sum(min(line.size, LAST_LEVELS[0]) for line in ends.values()))
+
+
+def _cap_task(allowed: list[float], words: Mapping[int, Line], room: float) -> float:
+    """Cut the first message of the user to the room that it may take before others get some.
+
+    Returns:
+        The characters that this frees.
+    """
+    for position, line in words.items():
+        if line.kind == "said":
+            most = max(room + _least_size(line), _least_size(line), float(SHORT))
+            freed = max(0.0, allowed[position] - most)
+            allowed[position] -= freed
+            return freed
+    return 0.0
+
+
+def _least_size(line: Line) -> float:
+    """Return the characters of a line that other lines give way to: those of its rules."""
+    return min(line.size, line.size_with_rules(len(line.rules))) if line.rules else 0
+
+
+def _give_way(allowed: list[float], steps: Iterable[ShorteningStep], free: float) -> float:
+    """Take steps while `free`, which is negative, is below 0; return what is free at the end.
+
+    What the last step freed too much goes back to the last lines that gave way.
+    """
+    whole = [*allowed]
+    taken: list[ShorteningStep] = []
+    for step in steps:
+        if free >= 0:
+            break
+        if step.characters >= allowed[step.position]:
+            continue
+        free += allowed[step.position] - step.characters
+        allowed[step.position] = step.characters
+        taken.append(step)
+    for position, _ in reversed(taken):
+        # A line that was left out comes back only if it then says something.
+        if free > 0 and (allowed[position] or free >= LAST_LEVELS[0]):
+            given_back = min(free, whole[position] - allowed[position])
+            allowed[position] += given_back
+            free -= given_back
+    return max(free, 0.0)

@@ -1,0 +1,78 @@
+"""Whether a command of a shell changes anything, by the programs that it runs."""
+
+from __future__ import annotations
+
+import re
+
+from conspectus.notes.cutting import BREAK
+
+SHELLS = frozenset(
+    "bash sh shell zsh terminal execute_bash execute_command run_command run_shell_command "
+    "run_terminal_cmd run_in_terminal local_shell shell_command".split()
+)
+"""Names of tools that run a command of a shell, in small letters."""
+
+COMMANDS = ("command", "cmd", "script", "code", "")
+"""Names of the argument that has the command."""
+
+LOOKING = frozenset(
+    "cat head tail less more nl wc ls ll tree find fd grep egrep fgrep rg ag ack sort uniq cut tr "
+    "column diff cmp comm stat file du df pwd which whereis type echo printf env printenv date "
+    "whoami id hostname uname ps top free uptime jq yq xxd od strings md5sum sha256sum basename "
+    "dirname realpath readlink awk cd true test [ export set".split()
+)
+"""Programs that only look, or only print."""
+
+LOOKING_GIT = frozenset("status diff log show blame grep ls-files rev-parse".split())
+"""Commands of git that only look."""
+
+_CHANGING = re.compile(
+    r"(?:^|[\s;&|(])(?:sudo\s+)?(?:rm|mv|cp|mkdir|rmdir|touch|ln|chmod|chown|tee|patch|dd|install|kill|"
+    r"git\s+(?:add|commit|push|pull|merge|rebase|checkout|switch|restore|reset|stash|apply|clone|rm|mv|tag|cherry-pick)|"
+    r"(?:pip3?|npm|yarn|pnpm|apt|apt-get|brew|cargo|gem|conda|uv)\s+(?:install|add|remove|uninstall|update|upgrade))\s"
+)
+"""A program that changes something, at the beginning of a command."""
+
+_WRITES_FILE = re.compile(r"(?<![\d&=<>-])[12]?>{1,2}(?!&|\s*/dev/null|=|\()\s*[\w./~$\"'{-]")
+_IN_PLACE = re.compile(r"(?:^|[\s;&|(])(?:sed|perl)\s+(?:-\w+\s+)*-\w*i\b")
+_PARTS = re.compile(r"&&|\|\|?|;|\n")
+_QUOTED = re.compile(r"'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)")
+_HERE_TEXT = re.compile(
+    r"<<-?[ \t]*(['\"]?)(\w{1,40})\1([^\n]*)\n(?:(?!\2\b)[^\n]*\n)*+(?:\2\b)?", re.MULTILINE
+)
+"""A text that a command has in itself, with the end of the line on which it is announced."""
+_SETTING = re.compile(r"^\w+=\S*\s+")
+
+LONGEST_COMMAND = 20_000
+"""Characters of a command that are read."""
+
+
+def effect_of_command(command: str) -> bool | None:
+    """Return whether a command changes anything; None if its programs do not tell.
+
+    Example:
+        >>> effect_of_command("cd /app && grep -n total *.py | head")
+        False
+        >>> effect_of_command("sed -i s/1/2/ a.py")
+        True
+        >>> effect_of_command("make") is None
+        True
+    """
+    command = command[:LONGEST_COMMAND].replace(BREAK, "\n") + "\n"
+    command = _QUOTED.sub("''", _HERE_TEXT.sub(r" \3 ", command))
+    if _IN_PLACE.search(command) or _WRITES_FILE.search(command) or _CHANGING.search(f"{command} "):
+        return True
+    parts = [part.strip() for part in _PARTS.split(command) if part.strip()]
+    return False if parts and all(map(_only_looks, parts)) else None
+
+
+def _only_looks(part: str) -> bool:
+    words = _SETTING.sub("", part).split()
+    if not words:
+        return True
+    program = words[0].rpartition("/")[2]
+    if program == "git":
+        return len(words) > 1 and words[1] in LOOKING_GIT
+    if program == "sed":
+        return "-n" in words
+    return program in LOOKING

@@ -1,0 +1,125 @@
+"""Lines that are only counted any more: one line stands for them, a tally."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from conspectus.notes.cutting import GAP, cut
+from conspectus.notes.data import Kind, Line
+
+NAMED_TOOLS = 12
+"""The most tools that a tally names; the calls of the others are added up."""
+
+NAMED_CHANGES = 8
+"""The most calls that changed something which a tally names, the newest ones."""
+
+CHANGE_CHARACTERS = 40
+"""The characters of what such a call was about."""
+
+EFFECT_CHARACTERS = 40
+"""The characters of what came of such a call, if it answered with data."""
+
+EFFECT = " → "
+"""Stands between what a call was about and what came of it."""
+
+WHAT_IS_LEFT_OUT: dict[Kind, tuple[str, str]] = {
+    "said": ("message of the user", "messages of the user"),
+    "agent": ("message of the agent or others", "messages of the agent or others"),
+    "found": ("finding", "findings"),
+}
+"""What a tally counts, one of it and several."""
+
+NAMED_MESSAGES = 12
+"""Up to so many messages of the user are named one by one; of more the first and the last."""
+
+
+def tally_of(lines: Sequence[Line]) -> Line:
+    """Return the tally of lines of one kind, some of which may be tallies."""
+    calls = Counter[str]()
+    changes: dict[str, str] = {}
+    for line in lines:
+        if line.is_tally:
+            calls.update({name: int(count) for name, count in line.args})
+            for change in line.changes:
+                _add_change(changes, change)
+            continue
+        calls[line.call] += 1
+        if line.acts or (line.failed and line.effect is not False):
+            _add_change(changes, _name_of_change(line))
+    first = min(lines, key=lambda line: line.span)
+    last = max(lines, key=lambda line: line.span[-1])
+    return Line(
+        first.kind,
+        # Findings cite messages in any order.
+        () if first.kind == "found" else _ids_of_tally(lines, first, last),
+        args=tuple((name, str(count)) for name, count in calls.items()),
+        changes=tuple(changes.values())[-NAMED_CHANGES:],
+        span=(first.span[0], last.span[-1]),
+        stands_for=sum(line.stands_for or 1 for line in lines),
+        failures=sum(line.failures if line.is_tally else line.failed for line in lines),
+    )
+
+
+def _add_change(changes: dict[str, str], change: str) -> None:
+    """Add a change as the newest; an earlier one of the same thing goes."""
+    thing = change.partition(EFFECT)[0]
+    changes.pop(thing, None)
+    changes[thing] = change
+
+
+def _name_of_change(line: Line) -> str:
+    """Name a call that changed something by its tool and its first argument."""
+    about = line.args[0][1] if line.args else ""
+    is_long_path = "/" in about[:-CHANGE_CHARACTERS] and " " not in about
+    if is_long_path:  # its end tells it from others
+        about = GAP + about[1 - CHANGE_CHARACTERS :]
+    name = f"{line.call} {cut(about, CHANGE_CHARACTERS)}".strip()
+    if line.failed:
+        return f"{name}{EFFECT}failed: {cut(line.outcome, EFFECT_CHARACTERS, 0.0)}"
+    return f"{name}{EFFECT}{cut(line.outcome, EFFECT_CHARACTERS, 1.0)}" if line.is_data else name
+
+
+def _ids_of_tally(lines: Sequence[Line], first: Line, last: Line) -> tuple[str, ...]:
+    """Return the ids of all messages if the user wrote them and they are few; else of both ends."""
+    number = sum(line.stands_for or 1 for line in lines)
+    if first.kind == "said" and 2 < number <= NAMED_MESSAGES:
+        in_order = sorted(lines, key=lambda line: line.span)
+        ids = tuple(name for line in in_order for name in line.ids)
+        if len(ids) == number:
+            return ids
+    return tuple(dict.fromkeys((*first.ids[:1], *last.ids[-1:])))
+
+
+def write_tally(tally: Line, archived: bool) -> str:
+    """Return the text of a tally: calls by their tools, other lines by their number.
+
+    Example:
+        >>> write_tally(Line("said", ("m2", "m9"), stands_for=5), archived=True)
+        '(5 messages of the user left out; recall range m2 to m9)'
+    """
+    where = _where_to_recall(tally) if archived else ""
+    if tally.kind != "done":
+        what = WHAT_IS_LEFT_OUT[tally.kind][tally.stands_for > 1]
+        return f"({tally.stands_for} {what} left out{where})"
+    changes = f"; among them {', '.join(tally.changes)}" if tally.changes else ""
+    failed = f"; {tally.failures} of them failed" if tally.failures else ""
+    calls = "call" if tally.stands_for == 1 else "calls"
+    return f"({tally.stands_for} more {calls}: {_numbers_by_tool(tally)}{changes}{failed}{where})"
+
+
+def _where_to_recall(tally: Line) -> str:
+    ids = dict.fromkeys(tally.ids)
+    if not ids:
+        return ""
+    names_each = len(tally.ids) > 2
+    return f"; recall {', '.join(ids)}" if names_each else f"; recall range {' to '.join(ids)}"
+
+
+def _numbers_by_tool(tally: Line) -> str:
+    calls = Counter({name: int(count) for name, count in tally.args}).most_common()
+    others = sum(count for _, count in calls[NAMED_TOOLS:])
+    shown = calls[:NAMED_TOOLS]
+    if others:
+        shown.append(("others", others))
+    return ", ".join(f"{name} {count}" for name, count in shown)
