@@ -117,7 +117,7 @@ def test_a_session_is_archived_and_its_rules_come_back(project, monkeypatch):
     assert logged == ""
     output = json.loads(printed)["hookSpecificOutput"]
     assert output["hookEventName"] == "SessionStart"
-    assert f"- {RULE} [" in output["additionalContext"]
+    assert f"{RULE} [" in output["additionalContext"]
     assert CAP[0] in output["additionalContext"]
 
     project.hook(
