@@ -69,7 +69,7 @@ def test_ten_windows_go_through_one(loop, tmp_path):
 def post(endpoint: Serving, history: list[Any], **fields: Any) -> httpx.Response:
     body = {"model": "m", "messages": history, **fields}
     key = {"authorization": "Bearer k"}
-    return httpx.post(f"{endpoint.openai_url}/chat/completions", json=body, headers=key)
+    return httpx.post(f"{endpoint.openai_url}/chat/completions", json=body, headers=key, timeout=60)
 
 
 def test_a_message_that_was_only_clipped_is_counted_in_a_header(tmp_path):
@@ -266,7 +266,7 @@ def received(url: str, protocol: str, stream: bool, fault: str) -> tuple[int, st
     received_bytes = b""
     complete = False
     try:
-        with httpx.stream("POST", url + PATHS[protocol], json=request_body) as answer:
+        with httpx.stream("POST", url + PATHS[protocol], json=request_body, timeout=60) as answer:
             status = answer.status_code
             content_type = answer.headers.get("content-type", "")
             for piece in answer.iter_raw():
