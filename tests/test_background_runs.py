@@ -228,6 +228,7 @@ def test_a_tracer_has_each_call_that_prepares_once():
     assert all(run.end_time is not None for run in summaries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["astream", "astream_events", "abatch"])
 def test_other_ways_to_run_an_agent_count_what_prepares(method):
     model = writer(AsyncWriter)

@@ -42,7 +42,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
-STARTING = [*"cli config deep_agents evidence mcp measure operations sdk serve".split()]
+STARTING = {*"cli config deep_agents evidence lead_agent mcp measure operations sdk serve".split()}
 """Pages whose blocks start processes or a server, or replay a session."""
 PROVIDERS = "serve sdk".split()
 """Pages whose clients ask a provider, by the addresses and keys of their environment."""
@@ -237,7 +237,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
         pytest.param(
             path,
             id=str(path.relative_to(ROOT)),
-            marks=pytest.mark.slow if path.stem in STARTING else [],
+            marks=pytest.mark.slow if {path.stem, path.parent.name} & STARTING else [],
         )
         for path in PAGES
     ],

@@ -68,6 +68,7 @@ def test_a_name_that_stands_elsewhere_says_where(name):
     exec(statement)
 
 
+@pytest.mark.slow
 def test_every_name_that_stands_elsewhere_is_there():
     import importlib
 

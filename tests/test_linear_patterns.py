@@ -126,13 +126,8 @@ def patterns_in(value: Any, depth: int = 2) -> Iterator[re.Pattern[Any]]:
             yield from patterns_in(part, depth - 1)
 
 
-@pytest.mark.parametrize(
-    "package",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name == "conspectus_secrets" else [])
-        for name in PACKAGES
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("package", PACKAGES)
 def test_every_pattern_is_linear(package):
     slow_patterns = {
         pattern_name: problem

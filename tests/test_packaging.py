@@ -260,6 +260,7 @@ assert not [name for name in sys.modules if name.startswith("conspectus_")]
     assert int(messages) < len(TALK)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 def test_redaction_without_the_scanner_is_refused_and_never_passed_over(engine_alone):
     code = """

@@ -291,6 +291,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 CONVERSATIONS = count()
 
 
+@pytest.mark.slow
 # A turn that was asked again ends with the call with which the turn behind it ends.
 @example(naming="anew in each response", talk=(535924, ["delete half", "regenerate", "regenerate"]))
 @given(naming=NAMED, talk=TALKS)

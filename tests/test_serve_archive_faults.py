@@ -167,6 +167,7 @@ def test_a_database_that_is_read_only_or_down_is_not_ready(monkeypatch):
             assert status(endpoint, "/readyz") == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_left_during_a_summary_is_logged_as_left(
     tmp_path, monkeypatch, caplog, stream

@@ -255,6 +255,7 @@ def test_the_secret_is_made_once_for_its_owner_alone(tmp_path):
         secret_beside(archive, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_client_that_leaves_ends_the_upstreams_answer(tmp_path, method):
     ended = threading.Event()

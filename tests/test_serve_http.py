@@ -157,6 +157,7 @@ def test_half_a_request_and_then_the_end_is_no_request(tmp_path):
         assert upstream.requests == []
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_before_the_answer_ends_the_upstreams_work(tmp_path):
     begun = threading.Event()
     ended = threading.Event()

@@ -27,6 +27,7 @@ def test_a_lock_in_use_is_never_made_again(make_lock):
     assert len(locks._locks) == 1, "those that nobody uses are gone"
 
 
+@pytest.mark.slow
 def test_what_is_withdrawn_is_archived_once_whoever_else_writes(tmp_path):
     message = WithdrawnMessage("name", 9, has_unique_ids=True, is_dropped=False)
     written: list[list[int]] = []

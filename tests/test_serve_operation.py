@@ -125,6 +125,7 @@ def test_a_small_request_never_waits_for_summaries(tmp_path, monkeypatch):
         assert all(conspectus_header(job.result(), "compacted") == "true" for job in jobs)
 
 
+@pytest.mark.slow
 def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch, capfd):
     with (
         proxied_upstream(lambda request: chat_reply(), tmp_path, worker_process=True) as (

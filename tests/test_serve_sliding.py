@@ -167,10 +167,17 @@ SLIDING: dict[str, Any] = {
     "equal ids of calls": (newest_turns_only(10), with_calls),
     "results are cleared": (results_cleared, with_calls),
 }
+QUICK = ("newest 16", "results are cleared")
 
 
 @pytest.mark.parametrize("headers", [None, THREAD_HEADER], ids=["found", "named"])
-@pytest.mark.parametrize(("pick", "turn"), SLIDING.values(), ids=SLIDING)
+@pytest.mark.parametrize(
+    ("pick", "turn"),
+    [
+        pytest.param(*case, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, case in SLIDING.items()
+    ],
+)
 def test_a_sliding_client_has_one_whole_history(tmp_path, pick, turn, headers):
     (tmp_path / "whole").mkdir()
     with talking(tmp_path / "whole") as whole:
@@ -189,6 +196,7 @@ def test_a_sliding_client_has_one_whole_history(tmp_path, pick, turn, headers):
             assert result_numbers == [*range(36)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("headers", [{}, THREAD_HEADER], ids=["found", "named"])
 def test_after_a_restart_the_next_request_goes_on_from_the_notes(tmp_path, headers):
     turns: Turns = []

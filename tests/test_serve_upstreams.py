@@ -167,6 +167,7 @@ def test_a_compressed_answer_without_its_end_is_refused(tmp_path, coding, pack):
     assert "serve.upstream" in response.json()["error"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("coding", "pack"),
     [("gzip", gzip.compress), ("br", brotli.compress), ("zstd", zstandard.compress)],
@@ -243,6 +244,7 @@ def test_a_failing_upstream_is_an_error_with_a_remedy(tmp_path, case):
     assert response.json()["error"]["message"].endswith(("; try again", "; check serve.upstream"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [b"data: [DONE]\n", b"data: [DONE]\n\n: bye"])
 def test_a_stream_that_stays_open_behind_its_last_event_ends(tmp_path, ending):
     async def stays_open() -> Any:
@@ -495,6 +497,7 @@ def test_what_an_upstream_does_not_count_is_no_window(tmp_path, cached):
             assert conspectus_header(response, "compacted") == "false"
 
 
+@pytest.mark.slow
 def test_a_client_that_asks_for_a_million_tokens_has_them(tmp_path):
     body = {"model": "claude-sonnet-4-5", "max_tokens": 99, "messages": talk(300, 120)}
     with proxied_upstream(lambda request: message_reply(), tmp_path, window=None) as (_, endpoint):
