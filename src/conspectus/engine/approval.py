@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from conspectus._turns import others_may_compute
 from conspectus.core.records import Draft
+from conspectus.engine.failures import SummaryDeclined
 from conspectus.engine.hooks import Preview, PreviewRequest
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.summary import WrittenDraft
@@ -16,10 +17,6 @@ from conspectus.observe import observing
 
 MOST_ASKED = 20
 """The most unusable answers of a preview. After these the compaction fails."""
-
-
-class SummaryDeclined(SummaryError):
-    """A person has declined the summary. The caller gets a result, not this error."""
 
 
 async def ask_for_approval(leaving: Leaving, written: WrittenDraft) -> Draft:

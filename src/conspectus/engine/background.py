@@ -39,15 +39,13 @@ from conspectus.engine.decision import (
     base_of,
     decide,
     fits_by_counter,
-    has_prepared_in_vain,
     plan_for,
 )
 from conspectus.engine.draft_lock import draft_lock
+from conspectus.engine.failures import check_prepared_in_vain, note_failed_preparation
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.history_store import PREPARATION_FAILED
 from conspectus.engine.leaving import gather_leaving, measure_summary
 from conspectus.engine.measuring import correct_sizes, share_out_count
-from conspectus.engine.memory import FailedSummary
 from conspectus.engine.preparations import (
     LIVE,
     POLL_INTERVAL,
@@ -345,9 +343,7 @@ async def _prepare(
             observation.add(outcome="failed", failure=failure)
             observation.add(error=type(error).__qualname__, error_message=preparation.reason)
             if isinstance(error, SummaryError) and preparation.size is not None:
-                size = preparation.size
-                failed = FailedSummary(preparation.head_id, size, size, over=False)
-                await history.store.write_failure(PREPARATION_FAILED, failed)
+                await note_failed_preparation(history, preparation.head_id, preparation.size)
 
 
 async def _write_draft(
@@ -373,7 +369,7 @@ async def _write_draft(
             return 0, plan.stuck.reason
         if not plan.evicted_places:
             return 0, "messages are only clipped"
-        if await has_prepared_in_vain(view):
+        if await check_prepared_in_vain(view):
             return 0, IN_VAIN
         leaving = await gather_leaving(Decision(view, plan))
         await history.store.store_originals(leaving.originals)

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conspectus.core.plan_types import Compact
-from conspectus.core.records import Cost, Record
+from conspectus.core.records import Chain, Cost, Record
 from conspectus.engine.approval import ask_for_approval
 from conspectus.engine.attempts import Attempts
 from conspectus.engine.branches import load_view, settle_branch
 from conspectus.engine.decision import CompactionRequest, Decide, Decision, decide
+from conspectus.engine.failures import forget_failure, remember_failure
 from conspectus.engine.fitting import check_budget, fit_record
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.hooks import SummarizationEvent, call_hooks, copy_for_hook
@@ -23,10 +24,8 @@ from conspectus.engine.measuring import correct_sizes
 from conspectus.engine.quiet import remember_if_quiet
 from conspectus.engine.reporting import (
     Committed,
-    forget_failure,
-    must_raise,
     notify_unexpected,
-    remember_failure,
+    raise_if_wanted,
     report_compacted,
     report_failure,
     report_overtaken,
@@ -57,14 +56,18 @@ async def compact(
         ConspectusError: the compaction failed, and `on_failure` is `"raise"`.
     """
     spent = Cost()
+    chain_at_first: Chain | None = None
     for _ in range(MOST_TRIES):
         view = correct_sizes(await load_view(history, entries))
         view = await settle_branch(view)  # the store names the records of this history from now on
-        decision = await decide_with(view, request.unless_done(view))
+        if chain_at_first is None:
+            chain_at_first = view.chain
+        if view.chain != chain_at_first:  # another worker has compacted the history
+            request = replace(request, force=False)
+        decision = await decide_with(view, request)
         if not isinstance(decision.plan, Compact):
             result = report_unchanged(decision.view, decision.plan)
-            # What is remembered is the view before a caller's count was divided among its
-            # messages, because the short way uses the estimate.
+            # `view`, not `decision.view`: the short path (`quiet`) compares estimates.
             remember_if_quiet(view, decision.plan, result)
             return replace(result, cost=spent)
         attempts = Attempts()
@@ -73,9 +76,9 @@ async def compact(
             return replace(result, cost=spent + result.cost)
         except ArchiveOvertaken as error:
             spent += attempts.spent
-            request = request.for_retry(view, error)
+            overtaken = error
     view = correct_sizes(await load_view(history, entries))
-    return await report_overtaken(view, request.overtaken, spent)
+    return await report_overtaken(view, overtaken, spent)
 
 
 async def carry_out(decision: Decision, attempts: Attempts, focus: str = "") -> CompactionResult:
@@ -99,15 +102,14 @@ async def carry_out(decision: Decision, attempts: Attempts, focus: str = "") -> 
         except ConspectusError as error:
             await remember_failure(decision.view, error)
             failure = await report_failure(decision, leaving, error, attempts, observation)
-            if must_raise(decision, error):
-                error.cost = attempts.spent
-                raise
+            raise_if_wanted(decision, error, attempts)
             return result_of_failure(decision, failure, attempts)
         except Exception as error:
-            await notify_unexpected(decision, error)  # of a function that the caller has passed
+            # A function of the caller has failed, or `interrupt()` leaves the node.
+            await notify_unexpected(decision, error)
             raise
         result = await report_compacted(leaving, committed, attempts, observation)
-    await forget_failure(decision.view.history)
+    await forget_failure(decision.view.history)  # the event has ended, and does not wait for this
     return result
 
 

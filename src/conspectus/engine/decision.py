@@ -14,21 +14,20 @@ from functools import partial
 from typing import NamedTuple
 
 from conspectus.core.bisection import highest_that_fits
-from conspectus.core.growth import has_grown, size_has_grown
+from conspectus.core.growth import has_grown
 from conspectus.core.items import Size
 from conspectus.core.plan_types import Compact, Keep, Plan, PlannedClip, Stuck
 from conspectus.core.planner import BELOW, STUCK, PastSizes, PlanOptions, divide_size, make_plan
 from conspectus.core.policy import keep_tokens
-from conspectus.core.records import Chain, Draft
+from conspectus.core.records import Draft
 from conspectus.engine.clips import clip_item
 from conspectus.engine.engine import Engine
+from conspectus.engine.failures import take_over_failure
 from conspectus.engine.history import PREPARE_FROM
-from conspectus.engine.history_store import PREPARATION_FAILED, SUMMARY_FAILED
 from conspectus.engine.measuring import share_out_count
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.view import View, ViewItem
 from conspectus.engine.viewing import messages_to_send, remaining_items
-from conspectus.errors import ArchiveOvertaken
 
 ID_MARGIN = 16
 """The most tokens that are left free for the id of a record, which is not known yet."""
@@ -54,18 +53,6 @@ class CompactionRequest:
 
     force: bool = False  # compact although nothing asks for it
     focus: str = ""  # the subject to keep above all, in plain words
-    chain_before: Chain | None = None  # the records at the first try; None if this is the first
-    overtaken: ArchiveOvertaken | None = None  # why there is another try
-
-    def for_retry(self, view: View, error: ArchiveOvertaken) -> CompactionRequest:
-        """Return the request for another try, after another worker was first."""
-        chain_before = view.chain if self.chain_before is None else self.chain_before
-        return replace(self, chain_before=chain_before, overtaken=error)
-
-    def unless_done(self, view: View) -> CompactionRequest:
-        """Return the request, without `force` if another worker has compacted the history."""
-        is_done = self.chain_before is not None and view.chain != self.chain_before
-        return replace(self, force=False) if is_done else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,35 +345,3 @@ def _size_with_summary(view: View, plan: Compact) -> int:
     empty = engine.count_as_sent(messages_to_send(view, remaining, body="")) or 0
     summary_tokens = plan.summary.target or sum(summaries_in_view)
     return empty + max(0, summary_tokens - engine.empty_summary_tokens)
-
-
-# Failures that other processes have noted
-
-
-async def take_over_failure(view: View, plan: Plan) -> bool:
-    """Remember a failure of this history that another process has noted; tell whether it is new.
-
-    The store is asked only if a plan makes a summary.
-    """
-    if not (isinstance(plan, Compact) and plan.makes_summary):
-        return False
-    memory = view.history.memory
-    noted = await view.history.store.read_failure(SUMMARY_FAILED)
-    remembered = memory.latest_failure
-    if noted is None or noted == remembered or noted.head_id != view.head_id:
-        return False
-    is_of_same_record = remembered is not None and remembered.head_id == noted.head_id
-    if remembered is not None and is_of_same_record and remembered.times > noted.times:
-        return False
-    memory.latest_failure = noted
-    return True
-
-
-async def has_prepared_in_vain(view: View) -> bool:
-    """Tell whether a preparation has failed for this history, and it has hardly grown since."""
-    noted = await view.history.store.read_failure(PREPARATION_FAILED)
-    if noted is None or noted.head_id != view.head_id:
-        return False
-    size = view.history.size_for_trigger(view.size)
-    has_gone_back = size.messages < noted.trigger_size.messages
-    return not has_gone_back and not size_has_grown(size, noted.trigger_size)

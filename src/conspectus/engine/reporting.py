@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from conspectus.core.growth import size_has_grown
 from conspectus.core.plan_types import CauseKind, Compact, Keep, Stuck
 from conspectus.core.records import Cost, Record
-from conspectus.engine.approval import SummaryDeclined
 from conspectus.engine.attempts import Attempts
 from conspectus.engine.decision import Decision
+from conspectus.engine.failures import SummaryDeclined, failed_step_of
 from conspectus.engine.history import HistoryContext
-from conspectus.engine.history_store import SUMMARY_FAILED
 from conspectus.engine.leaving import Leaving
 from conspectus.engine.measuring import correct_sizes
-from conspectus.engine.memory import FailedSummary
 from conspectus.engine.result import CompactionResult, Failure, Outcome, StatedRule
 from conspectus.engine.view import View
 from conspectus.engine.viewing import view_of
@@ -97,15 +94,12 @@ def report_unchanged(view: View, plan: Keep | Stuck) -> CompactionResult:
     return _make_result(view, "kept", plan.reason, preparing=plan.preparing)
 
 
-async def report_overtaken(
-    view: View, error: ArchiveOvertaken | None, spent: Cost
-) -> CompactionResult:
+async def report_overtaken(view: View, error: ArchiveOvertaken, spent: Cost) -> CompactionResult:
     """Report that another worker was first at each try, and what was spent in vain.
 
     Raises:
         ArchiveOvertaken: with `on_failure="raise"`; its `cost` is what was spent.
     """
-    assert error is not None, "another worker was first"
     engine = view.history.engine
     await engine.notify(view.history.scope, "failed", reason=str(error))
     if engine.settings.on_failure == "raise":
@@ -158,7 +152,7 @@ async def report_failure(
         observation: the event of the compaction.
     """
     history = decision.view.history
-    step = _failed_step_of(error)
+    step = failed_step_of(error)
     fields = error_fields(error)
     reason = str(error)
     failures: list[str] = []
@@ -191,10 +185,15 @@ async def notify_unexpected(decision: Decision, error: Exception) -> None:
         await history.engine.notify(history.scope, "failed", reason=reason)
 
 
-def must_raise(decision: Decision, error: ConspectusError) -> bool:
-    """Tell whether a caller wants an error raised. What a person has declined is no error."""
+def raise_if_wanted(decision: Decision, error: ConspectusError, attempts: Attempts) -> None:
+    """Raise the error of a compaction, with what was spent, if `on_failure` is `"raise"`.
+
+    What a person has declined is no error.
+    """
     on_failure = decision.view.history.engine.settings.on_failure
-    return on_failure == "raise" and not isinstance(error, SummaryDeclined)
+    if on_failure == "raise" and not isinstance(error, SummaryDeclined):
+        error.cost = attempts.spent
+        raise error
 
 
 def result_of_failure(
@@ -213,43 +212,6 @@ def result_of_failure(
         failures=failure.attempts,
     )
     return _tell_if_stuck(view, result)
-
-
-def _failed_step_of(error: ConspectusError) -> Failure:
-    """Return what has failed, as a result names it."""
-    if error.failure == "archive":
-        return "archive"
-    return "redaction" if error.failure == "redaction" else "summary"
-
-
-async def remember_failure(view: View, error: ConspectusError) -> None:
-    """Remember a summary that failed or was declined, here and for other processes.
-
-    A failure of the archive is not remembered: the next step tries again.
-    """
-    if _failed_step_of(error) == "archive":
-        return
-    history = view.history
-    size = view.size
-    over = history.exceeds_window(size)
-    trigger_size = history.size_for_trigger(size)
-    before = history.memory.failure_of(view.head_id, size.messages, over)
-    # Without a window, and if a person has declined, each try waits for one tenth.
-    counts_failures = history.window is not None and not isinstance(error, SummaryDeclined)
-    times = 1
-    if before is not None and counts_failures:
-        has_grown = size_has_grown(trigger_size, before.trigger_size)
-        times = before.times + 1 if has_grown else before.times
-    failure = FailedSummary(view.head_id, trigger_size, size, over, times)
-    history.memory.latest_failure = failure
-    await history.store.write_failure(SUMMARY_FAILED, failure)
-
-
-async def forget_failure(history: HistoryContext) -> None:
-    """Forget an earlier failure, here and for other processes: a compaction has succeeded."""
-    if history.memory.latest_failure is not None:
-        await history.store.write_failure(SUMMARY_FAILED, None)
-    history.memory.latest_failure = None
 
 
 # A compaction that is in force
