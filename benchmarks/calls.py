@@ -171,7 +171,7 @@ def free_after(messages: list[dict[str, Any]], window: int) -> Iterator[tuple[fl
     What must stay is the system prompt, the user's newest message and the newest step.
     """
     compactor = Compactor(window=window, archive="memory:")
-    size = TokenMeter().message
+    size = TokenMeter().count_message
     view: list[Any] = []
     for step in steps(messages):
         sent = [*view, *step]

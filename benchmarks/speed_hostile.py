@@ -13,7 +13,7 @@ from tables import KINDS, Row, cpu, prose
 
 from conspectus.archive.passages import original_of
 from conspectus.messages import read_messages
-from conspectus.messages.framing import is_recalled_text, record_label, summary_text
+from conspectus.messages.framing import is_recalled_text, signature_of, summary_text
 from conspectus.messages.harmless import as_notes
 from conspectus.messages.message import sendable
 from conspectus.messages.shortening import clip_message
@@ -51,7 +51,7 @@ def ask(text: str) -> None:
     weighted_terms(text)
     exact_phrases(text)
     hit = Hit("m1", "m1", "k", "user", None, None, text, whole=len(text))
-    packing = Packing(2_000, METER.text)
+    packing = Packing(2_000, METER.count_text)
     packing.offer_found(hit)
     packing.result()
 
@@ -71,13 +71,13 @@ def take_notes(text: str) -> None:
 def frame(text: str) -> None:
     """Make a text harmless, and look for our own marks in it."""
     is_recalled_text(text)
-    record_label(summary_text(as_notes(sendable(text)), archived=True))
+    signature_of(summary_text(as_notes(sendable(text)), archived=True))
 
 
 def measure(text: str) -> None:
     """Measure a message, and shorten it."""
     [entry] = read_messages([{"role": "user", "content": text}])
-    clip_message(entry, 500, METER.message)
+    clip_message(entry, 500, METER.count_message)
 
 
 SCANS: dict[str, Callable[[str], None]] = {

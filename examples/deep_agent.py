@@ -96,7 +96,10 @@ def main() -> None:
 
         meter = TokenMeter(model="gpt-4o")
         requests = [(view, options) for view, options in model.requests if options.get("tools")]
-        sizes = [meter.messages(view) + meter.tools(options["tools"]) for view, options in requests]
+        sizes = [
+            meter.count_messages(view) + meter.count_tools(options["tools"])
+            for view, options in requests
+        ]
         view, _ = requests[-1]
         files = sorted((folder / "conversation_history").rglob("*.md"))
         print(f"messages in the state       {len(state['messages'])}, all of them")

@@ -222,7 +222,7 @@ class Demo:
         )
         broken = broken_pairs(self.after)
         self._check(not broken, f"{len(broken)} tool calls or results without their counterpart")
-        size = TokenMeter().messages(self.after)
+        size = TokenMeter().count_messages(self.after)
         self._check(
             size <= self.report["budget"] and size == self.report["tokens_after"],
             f"{size:,} tokens, counted anew, are within the window of {self.report['budget']:,}",

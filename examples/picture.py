@@ -75,7 +75,7 @@ def draw(transcript: Path = TRANSCRIPT) -> str:
     view = result.messages
     after = result.tokens_after
     meter = TokenMeter()
-    system, summary = meter.messages(view[:1]), meter.messages(view[1:2])
+    system, summary = meter.count_messages(view[:1]), meter.count_messages(view[1:2])
 
     def units(tokens: int) -> int:
         return round(tokens * WIDTH / result.tokens_before)

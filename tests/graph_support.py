@@ -160,7 +160,7 @@ class Bench:
         self.graph = make(self.model, middleware=list(middlewares), **options)
 
     def _answer(self, messages: list[BaseMessage]) -> Any:
-        if METER.messages(messages) > self.limit:
+        if METER.count_messages(messages) > self.limit:
             return ContextOverflowError("too long")
         return self.answers(messages)
 
@@ -188,7 +188,7 @@ class Bench:
     @property
     def request_tokens(self) -> list[int]:
         """Tokens of the messages of each request."""
-        return list(map(METER.messages, self.requests))
+        return list(map(METER.count_messages, self.requests))
 
     @property
     def refused(self) -> int:

@@ -29,12 +29,12 @@ METER = TokenMeter(model="m")
 
 def provider_tokens(body: dict[str, Any]) -> int:
     """What the provider would count: with the same estimate, so that a window means the same."""
-    tools = METER.tools(body["tools"]) if body.get("tools") else 0
+    tools = METER.count_tools(body["tools"]) if body.get("tools") else 0
     instructions = body.get("system") or body.get("instructions")
     system = [{"role": "system", "content": instructions}] if instructions else []
     items = body["messages"] if "messages" in body else body["input"]
     messages = [{"role": "user", "content": items}] if isinstance(items, str) else items
-    return METER.messages([*system, *messages]) + tools
+    return METER.count_messages([*system, *messages]) + tools
 
 
 @dataclass(frozen=True)

@@ -84,14 +84,14 @@ def test_notes_get_half_beside_what_must_stay():
     rules = {"role": "system", "content": "Rule: " + "be careful with the boats. " * 600}
     compactor = Compactor(window=8_000, archive="memory:")
     view: list[Any] = [rules]
-    fixed = TokenMeter().message(rules)
+    fixed = TokenMeter().count_message(rules)
     assert fixed > 0.4 * 8_000
     for step in turns(TEXTS["prose"], 80):
         result = compactor.compact([*view, *step], thread_id="t")
         view = list(result.messages)
         if result.outcome == "compacted":
             request = [message for message in view if message["role"] == "user"][-1]
-            must_stay = fixed + TokenMeter().message(request)
+            must_stay = fixed + TokenMeter().count_message(request)
             assert result.tokens_after <= must_stay + (8_000 - must_stay) / 2
             assert "- The user: " in result.summary
     assert view[0] == rules
@@ -103,7 +103,7 @@ def talk_with_usage(ratio: float, size: int) -> Iterator[list[Any]]:
     sent: list[Any] = []
     for n in range(400):
         new: list[Any] = [HumanMessage(f"q{n} " + "word " * size, id=f"u{n}")]
-        used = int(ratio * meter.messages([*sent, *new]))
+        used = int(ratio * meter.count_messages([*sent, *new]))
         usage: Any = {"input_tokens": used, "output_tokens": 9, "total_tokens": used + 9}
         new.append(AIMessage(f"a{n} " + "word " * size, id=f"a{n}", usage_metadata=usage))
         sent += new
@@ -142,7 +142,7 @@ def test_a_guard_does_not_compact_again_what_the_middleware_has_compacted():
     meter = TokenMeter()
 
     def answer(messages: list[Any]) -> AIMessage:
-        used = int(0.5 * meter.messages(messages))
+        used = int(0.5 * meter.count_messages(messages))
         usage: Any = {"input_tokens": used, "output_tokens": 9, "total_tokens": used + 9}
         return AIMessage("it is sound " * 40, usage_metadata=usage)
 
@@ -210,7 +210,9 @@ def compactions_that_are_no_larger(histories: int, force: bool, **settings: Any)
         for _ in range(3):
             result = compactor.compact(history, thread_id=f"t{n}", force=force)
             assert result.tokens_after <= result.tokens_before, result
-            assert TokenMeter().messages(result.messages) <= TokenMeter().messages(history)
+            assert TokenMeter().count_messages(result.messages) <= TokenMeter().count_messages(
+                history
+            )
             compacted += result.outcome == "compacted"
             history = list(result.messages)
     return compacted

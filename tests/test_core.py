@@ -45,16 +45,16 @@ def compacting_plan(*arguments: Any, **options: Any) -> Compact:
 
 def test_without_a_window_a_summary_takes_a_third_of_the_trigger():
     policy = Settings(trigger=("tokens", 3_000), keep=("messages", 4)).policy()
-    assert compacting_plan(talk(60), policy).summary.target == 1_000
+    assert compacting_plan(talk(60), policy).summary_room.target == 1_000
 
 
 def test_a_standing_summary_is_replaced_and_never_evicted():
-    items = [item("user", 300, 0, summary=True), *talk(30)[1:]]
+    items = [item("user", 300, 0, is_summary=True), *talk(30)[1:]]
     decision = compacting_plan(
         items, Settings(trigger=("messages", 30), keep=("messages", 10)).policy()
     )
     assert 0 not in decision.evicted_places
-    assert decision.at_most == 10 * 100 + decision.summary.target
+    assert decision.at_most == 10 * 100 + decision.summary_room.target
 
 
 MIXED_TRIGGER = {"tokens": 4_000, "fraction": 0.5}
@@ -74,9 +74,9 @@ def test_a_trigger_with_a_share_makes_no_window():
 
 
 def test_a_standing_summary_that_stays_keeps_its_room():
-    items = [item("user", 120, 0, summary=True), Large("k1", "user", 5_000)]
+    items = [item("user", 120, 0, is_summary=True), Large("k1", "user", 5_000)]
     decision = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(500))
-    assert (decision.evicted_places, decision.summary.target) == ((), 0)
+    assert (decision.evicted_places, decision.summary_room.target) == ((), 0)
     assert decision.at_most == 120 + decision.clips[0].tokens == 300  # two fifths are free
 
 
@@ -87,10 +87,10 @@ def test_the_reason_for_little_free_room_counts_the_newest_exchange():
 
 
 def test_a_standing_summary_is_counted_once_with_clips():
-    items = [item("user", 3_000, 0, summary=True), Large("k1", "assistant", 8_000), *talk(9)[2:]]
+    items = [item("user", 3_000, 0, is_summary=True), Large("k1", "assistant", 8_000), *talk(9)[2:]]
     settings = Settings(trigger=("tokens", 10_000), keep=("messages", 4), stale_results=True)
     decision = compacting_plan(items, settings.policy())
-    assert ([clip.place for clip in decision.clips], decision.summary.target) == ([1], 0)
+    assert ([clip.place for clip in decision.clips], decision.summary_room.target) == ([1], 0)
     assert decision.at_most == 3_000 + 200 + 700
 
 
@@ -104,11 +104,11 @@ def test_what_is_shown_short_fits_to_the_token():
 def test_the_users_last_words_stay_whole_beside_short_notes():
     items = [*talk(10), Large("k10", "user", 690)]
     decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
-    assert (decision.clips, decision.summary.target) == ((), (1_140 - 690) // 2)
+    assert (decision.clips, decision.summary_room.target) == ((), (1_140 - 690) // 2)
     items = [*talk(10), Large("k10", "user", 1_060)]
     decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
     assert [clip.place for clip in decision.clips] == [10]
-    assert decision.summary.target >= 380 // 2
+    assert decision.summary_room.target >= 380 // 2
 
 
 def test_with_long_instructions_the_request_comes_before_the_summary():
@@ -119,7 +119,7 @@ def test_with_long_instructions_the_request_comes_before_the_summary():
         Window(1_000),
         options=PlanOptions(floor=64),
     )
-    assert decision.summary.target == 64
+    assert decision.summary_room.target == 64
     assert [clip.tokens for clip in decision.clips] == [1_000 - 700 - 64]
 
 
@@ -137,7 +137,7 @@ def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
     decision = compacting_plan(items, policy, Window(4_347), options=options)
     assert decision.clips
     replaced = sum(items[index].tokens for index in decision.evicted_places)
-    assert 0 < decision.summary.target <= replaced
+    assert 0 < decision.summary_room.target <= replaced
 
 
 def test_a_compaction_that_frees_little_needs_window_or_force():
@@ -155,7 +155,7 @@ def test_a_compaction_that_frees_little_needs_window_or_force():
         assert compacting_plan(pinned(21), policy, window, options=PlanOptions(force=True))
     decision = compacting_plan(pinned(24), policy)
     assert decision.tokens - decision.at_most >= 720
-    assert decision.summary.target >= 300
+    assert decision.summary_room.target >= 300
     barely_too_large = [item("user", 290, 0), *talk(20, 300)[1:], item("user", 300, 99)]
     assert compacting_plan(
         barely_too_large, policy, Window(sum(message.tokens for message in barely_too_large) - 1)
@@ -177,7 +177,7 @@ def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, t
     decision = compacting_plan(
         talk(50, tokens), policy, window and Window(window), options=PlanOptions(floor=170)
     )
-    assert (len(decision.evicted_places), decision.summary.target) == (30, share)
+    assert (len(decision.evicted_places), decision.summary_room.target) == (30, share)
 
 
 def test_for_a_prepared_draft_just_what_it_stands_for_leaves():
@@ -226,7 +226,7 @@ STAY = {
         {2, 3},
     ),
     "the newest user message, and a summary is none": (
-        [user_item(), assistant_item(), user_item(summary=True), assistant_item()],
+        [user_item(), assistant_item(), user_item(is_summary=True), assistant_item()],
         {0},
     ),
     "a user's words beside results, with their call": (
@@ -327,7 +327,7 @@ def test_notes_under_a_message_trigger_take_a_sixteenth():
     items = [user_item(tokens=200) for _ in range(90)]
     often = Settings(trigger=("messages", 50)).policy()
     windows = [Window(size) for size in (64_000, 160_000, 999_000)]
-    rooms = [make_plan(items, often, window).summary.target for window in windows]
+    rooms = [make_plan(items, often, window).summary_room.target for window in windows]
     assert rooms == [7_000, 10_000, 13_999]  # of 14,000 that leave
 
 

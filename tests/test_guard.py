@@ -32,7 +32,7 @@ def read(path: str) -> Any:
     return GIANTS.get(path, f"{path}: " + "a line of code\n" * 40)
 
 
-TOOLS = METER.tools([read])
+TOOLS = METER.count_tools([read])
 
 
 def reading_agent(*middleware: Any) -> Bench:
@@ -124,7 +124,7 @@ def test_output_is_reserved_from_the_models_own_setting():
     graph, _ = new_agent(model, middleware, ContextGuard(middleware, window=WINDOW), tools=[])
     for turn in range(30):
         graph.invoke(user_input(f"Question {turn}: {LONG}"), thread_config())
-    sizes = [METER.messages(list(call.messages)) for call in model.calls]
+    sizes = [METER.count_messages(list(call.messages)) for call in model.calls]
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
 
 
@@ -239,7 +239,7 @@ def test_a_short_history_that_is_too_long_gets_a_summary_too():
         notes=False,
         history="preserve",
     )
-    limit = METER.messages(messages) - 1
+    limit = METER.count_messages(messages) - 1
     bench = Bench(lambda _: "Fine.", middleware, ContextGuard(middleware), limit=limit, store=None)
     with contextlib.suppress(StuckError):
         bench.graph.invoke({"messages": messages}, thread_config())
@@ -258,7 +258,7 @@ def test_what_was_taken_is_remembered_and_is_no_wall():
     question = (
         "Look at this: " + ROWS[: 100 * 48]
     )  # more than was taken, and less than would be refused
-    assert learned_limit - overhead < METER.message(HumanMessage(question)) < LIMIT
+    assert learned_limit - overhead < METER.count_message(HumanMessage(question)) < LIMIT
     refused = bench.refused
     with contextlib.suppress(StuckError):
         bench.say(question)
@@ -384,7 +384,7 @@ def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history):
     def sizes(model: ScriptedChatModel, turns: range) -> list[int]:
         for turn in turns:
             graph.invoke(user_input(f"Question {turn}. " * 20), thread_config())
-        return [METER.messages(list(call.messages)) + TOOLS for call in model.calls]
+        return [METER.count_messages(list(call.messages)) + TOOLS for call in model.calls]
 
     assert sizes(large, range(20))[-1] > 2_000
     current[0] = small

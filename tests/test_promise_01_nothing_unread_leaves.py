@@ -140,7 +140,7 @@ def test_text_in_unusual_blocks_is_read_and_counted_as_text(message, text):
     (entry,) = read_messages([message])
     assert text in entry.reading
     assert not entry.media
-    assert TokenMeter().entry(entry) < 100
+    assert TokenMeter().count_entry(entry) < 100
 
 
 TITLED = {"title": "The harbour of Lisbon", "context": "This contract says much. " * 300}

@@ -235,7 +235,7 @@ LONG = "word " * 3_000
 
 def clipped(message: Any, limit: int = 1) -> Any:
     [entry] = read_messages([message])
-    return clip_message(entry, limit, METER.message)
+    return clip_message(entry, limit, METER.count_message)
 
 
 def block_of(message: Any) -> Any:

@@ -32,7 +32,7 @@ def test_the_result_fits_or_says_with_numbers_why_not(messages, window, counter,
     settings = {} if archived else {"archive": None}
     compactor = new_compactor(window=window, token_counter=counter, **settings)
     result = compacted(messages, compactor, force=force)
-    measured = TokenMeter(counter).messages(result.messages)
+    measured = TokenMeter(counter).count_messages(result.messages)
     assert measured == result.tokens_after
     if result.outcome == "stuck":
         assert result.tokens_after > window
@@ -49,7 +49,7 @@ def test_a_summary_gets_the_room_that_messages_leave():
     # What is not allowed is never asked for.
     [request] = long_writer.requests
     kept = [message for message in result.messages if message in messages]
-    assert request.accepted_up_to <= 3_000 - TokenMeter().messages(kept)
+    assert request.accepted_up_to <= 3_000 - TokenMeter().count_messages(kept)
 
 
 @pytest.mark.sampled(1)
@@ -219,7 +219,7 @@ def test_a_report_without_thoughts_lowers_no_estimate(form):
             {"type": "text", "text": "Yes."},
         ]
         fields = {} if form == "thinking" else {form: thoughts}
-        reported = TokenMeter().messages(
+        reported = TokenMeter().count_messages(
             [message for message in history if message.type == "human"]
         )
         usage: Any = {"input_tokens": reported, "output_tokens": 9, "total_tokens": reported + 9}
@@ -230,7 +230,7 @@ def test_a_report_without_thoughts_lowers_no_estimate(form):
         ]
     history[-1] = HumanMessage(words * 48)
     result = Compactor(window=8_000, archive="memory:").compact(history, thread_id="t")
-    assert TokenMeter().messages([m for m in result.messages if m.type == "human"]) <= 8_000
+    assert TokenMeter().count_messages([m for m in result.messages if m.type == "human"]) <= 8_000
 
 
 def test_a_pasted_summary_stays_among_the_users_words_in_dicts_too():

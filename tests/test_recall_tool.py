@@ -106,7 +106,7 @@ def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn():
     }
     agent.say_all("LOOK")
     for answer in tool_answers(agent.requests[-1]):
-        assert 150 < METER.text(str(answer.content)) <= 300
+        assert 150 < METER.count_text(str(answer.content)) <= 300
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_a_long_message_is_read_in_parts():
         agent.calls = {"LOOK": [[recall_call(id=name, at=start)]]}
         agent.say_all("LOOK", asynchronous=turn % 2 == 1)
         text = str(tool_answers(agent.requests[-1])[-1].content)
-        assert METER.text(text) <= 300
+        assert METER.count_text(text) <= 300
         line = text.split("\n")[2]
         shown = line.split(") ", 1)[1] if "(characters" in line else line.split("] ", 1)[1]
         read += shown
@@ -197,7 +197,7 @@ def test_the_originals_that_a_turn_needs_are_directly_before_its_message(history
     assert PORT in text
     assert request[-1].content == QUESTION
     assert str(request[-2].content) == text
-    assert METER.message(request[-2]) <= 512
+    assert METER.count_message(request[-2]) <= 512
 
 
 def test_all_calls_of_a_turn_are_sent_the_same_prefix():
@@ -216,7 +216,7 @@ def test_the_middleware_leaves_room_for_it_where_there_is_no_guard():
     agent = RecallingAgent(window=2_500, guard=None, trigger=("messages", 500))
     agent.say_all(*PORTS)
     assert sum(map(bool, map(recalled_texts, agent.requests))) > 5
-    assert max(METER.messages(request) for request in agent.requests) <= 2_500
+    assert max(METER.count_messages(request) for request in agent.requests) <= 2_500
 
 
 def test_an_archive_that_cannot_be_read_fails_no_step(monkeypatch):

@@ -59,7 +59,7 @@ def test_ten_windows_go_through_one(loop, tmp_path):
             talk.ask(f"Question {turn}. {LONG}")
             talk.add_results(talk.answer(talk.history), LONG * 2)
             assert talk.answer(talk.history) == []
-        assert METER.messages(talk.history) > 10 * WINDOW
+        assert METER.count_messages(talk.history) > 10 * WINDOW
         assert upstream.too_long == upstream.invalid == []
         last = upstream.requests[-1].text
     archived_or_sent = archived_text(tmp_path / "a.db") + last
@@ -101,8 +101,8 @@ def test_headers_count_evictions_also_after_a_restart(tmp_path):
     assert (headers[0]["compacted"], headers[0]["messages-evicted"]) == ("false", "0")
     assert headers[1]["compacted"] == "true"
     assert len(sent) == len(history) - int(headers[1]["messages-evicted"]) + 1
-    assert int(headers[1]["tokens-before"]) == METER.messages(history)
-    assert int(headers[1]["tokens-after"]) == METER.messages(sent)
+    assert int(headers[1]["tokens-before"]) == METER.count_messages(history)
+    assert int(headers[1]["tokens-after"]) == METER.count_messages(sent)
     for name in ("thread", "record", "messages-evicted"):
         assert headers[1][name] == headers[2][name] == headers[3][name]
 
@@ -132,14 +132,14 @@ def test_beside_many_tools_the_window_is_not_filled_to_its_brim(tmp_path):
         for _ in range(30):  # what a provider counts may differ from the estimate
             answer = post(endpoint, history, tools=tools)
             history += [answer.json()["choices"][0]["message"], *talk(1, 30)]
-    assert METER.tools(tools) > 0.25 * WINDOW
+    assert METER.count_tools(tools) > 0.25 * WINDOW
     assert 0.8 * WINDOW < max(sent.tokens for sent in upstream.requests) < 0.97 * WINDOW
 
 
 def test_a_long_answer_takes_half_of_what_tools_leave(tmp_path):
     look = {"name": "look", "description": FILLER * 32, "parameters": {"type": "object"}}
     tools = [{"type": "function", "function": look}]
-    assert METER.tools(tools) > WINDOW / 2
+    assert METER.count_tools(tools) > WINDOW / 2
     with endpoint_with_window(tmp_path / "a.db", lambda request: "fine") as (upstream, endpoint):
         answer = post(endpoint, [USER], tools=tools, max_tokens=WINDOW)
         assert answer.status_code == 200, answer.text

@@ -167,7 +167,9 @@ def test_a_trigger_is_answered_with_one_item(tmp_path):
                 assert any(SUMMARY in text and "user 0" in text for text in texts)
                 assert sent[-1]["content"].endswith(NEW["content"])
                 assert len(texts) == len(set(texts))
-                assert METER.messages(sent) < METER.messages(history) * (0.5 if not earlier else 1)
+                assert METER.count_messages(sent) < METER.count_messages(history) * (
+                    0.5 if not earlier else 1
+                )
 
 
 def test_an_item_outlives_a_restart_but_not_its_thread(tmp_path):

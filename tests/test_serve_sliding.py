@@ -49,7 +49,7 @@ def of_tokens(turns: Turns) -> list[Any]:
     newest_turns: Turns = []
     while len(newest_turns) < len(turns):
         longer = [turns[-len(newest_turns) - 1], *newest_turns]
-        if METER.messages(all_of(longer)) > 2_400:
+        if METER.count_messages(all_of(longer)) > 2_400:
             break
         newest_turns = longer
     return all_of(newest_turns)
@@ -57,7 +57,7 @@ def of_tokens(turns: Turns) -> list[Any]:
 
 def oldest_pair_by_pair(turns: Turns) -> list[Any]:
     sent = all_of(turns)
-    while METER.messages(sent) > 2_300:
+    while METER.count_messages(sent) > 2_300:
         del sent[:2]
     return sent
 

@@ -44,7 +44,7 @@ COMPLETED["response"] |= {"output": []}  # type: ignore[operator]
 
 def request_tokens(request: UpstreamRequest) -> int:
     body = request.body or {}
-    return METER.messages(body.get("messages") or body.get("input") or [])
+    return METER.count_messages(body.get("messages") or body.get("input") or [])
 
 
 def event(data: dict[str, Any]) -> bytes:
@@ -485,7 +485,7 @@ def test_what_an_upstream_does_not_count_is_no_window(tmp_path, cached):
     def answer(request: UpstreamRequest) -> Any:
         messages = (request.body or {}).get("messages", [])
         texts = [{**message, "reasoning_content": ""} for message in messages]
-        counted = 1_500 if cached and len(messages) > 9 else METER.messages(texts)
+        counted = 1_500 if cached and len(messages) > 9 else METER.count_messages(texts)
         return chat_reply(usage={"prompt_tokens": counted})
 
     history = talk(1, 1_500)

@@ -80,7 +80,7 @@ def talk(turns: int, share: float) -> list[Any]:
     messages = list[Any]()
     for turn in range(turns):
         messages.append(HumanMessage(f"t{turn}: " + "Look at the next module, please. " * 20))
-        size = int(meter.messages(messages) * share)
+        size = int(meter.count_messages(messages) * share)
         usage: Any = {"input_tokens": size, "output_tokens": 1, "total_tokens": size + 1}
         messages.append(AIMessage(f"t{turn} is done.", usage_metadata=usage))
     return messages
@@ -122,7 +122,7 @@ def test_a_counters_base_is_left_free_in_every_way_in():
 @pytest.mark.parametrize(("share", "counts"), [(0.75, 0.75), (1.5, 1.5), (9, 2), (10**6, 1)])
 def test_what_models_reported_corrects_the_size_of_a_history_within_bounds(share, counts):
     messages = talk(20, share)
-    plain = TokenMeter(model="gpt-4o").messages(messages)
+    plain = TokenMeter(model="gpt-4o").count_messages(messages)
     result = Compactor(tokenizer="gpt-4o", window=50_000).compact(messages, thread_id="t")
     assert result.tokens_before == pytest.approx(plain * counts, rel=0.05)
     exact = Compactor(token_counter=count_tokens_approximately).compact(messages, thread_id="t")
@@ -135,7 +135,7 @@ def test_clips_stay_the_same_when_reports_come_and_go():
     compactor = Compactor(tokenizer="gpt-4o", window=4_000, archive="memory:")
     result = compactor.compact(messages, thread_id="t")
     assert (result.outcome, result.clipped) == ("compacted", 1)
-    shown = TokenMeter(model="gpt-4o").message(result.messages[-1])
+    shown = TokenMeter(model="gpt-4o").count_message(result.messages[-1])
     assert 1.9 * shown <= 1_300  # a quarter of the window, and its pointer, as corrected
     second_result = compactor.compact(messages, thread_id="t")
     assert [m.content for m in second_result.messages] == [m.content for m in result.messages]
@@ -217,8 +217,8 @@ def test_a_pdf_counts_by_its_pages_in_every_form(form):
     message = {"role": "user", "content": [forms(pdf(100, packed=True))[form]]}
     (read,) = read_messages([message])
     assert [media_tokens(block, "anthropic") for block in read.media] == [300_000]
-    assert TokenMeter(model="gpt-4o").message(message) > 100 * PER_PAGE["openai"]
-    assert TokenMeter(model="gemini-3-pro").message(message) < 100 * 600
+    assert TokenMeter(model="gpt-4o").count_message(message) > 100 * PER_PAGE["openai"]
+    assert TokenMeter(model="gemini-3-pro").count_message(message) < 100 * 600
     assert b64(pdf(100))[:60] not in read.text
 
 
@@ -239,7 +239,7 @@ def test_what_is_only_named_counts_as_ten_pages(block):
     (read,) = read_messages([HumanMessage([block])])
     assert read.media == (block,)
     for model, at_least in ((None, 30_000), ("gpt-4o", 20_050), ("gemini-3-pro", 5_600)):
-        assert at_least < TokenMeter(model=model).entry(read) < at_least + 100
+        assert at_least < TokenMeter(model=model).count_entry(read) < at_least + 100
 
 
 RECORDED = [
@@ -273,7 +273,7 @@ def test_bytes_are_decoded_in_either_alphabet_of_base64(encode):
 def test_media_count_by_their_rule_in_a_window():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 99_999}}
     largest = max(PER_IMAGE.values())
-    assert largest < TokenMeter().message(HumanMessage([image])) < largest + 60
+    assert largest < TokenMeter().count_message(HumanMessage([image])) < largest + 60
     files = [{"role": "user", "content": [block]} for block in [*forms(pdf(100)).values()][:3]]
     messages = [turn for file in files for turn in (file, {"role": "assistant", "content": "Yes."})]
     result = compacted([*messages, user("And now?")], new_compactor(window=200_000))
@@ -288,12 +288,12 @@ def test_a_vocabulary_of_tokenizers_counts(tmp_path):
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     meter = TokenMeter(f"tokenizers:{tmp_path / 'tokenizer.json'}")
-    assert meter.text("hello there you") == 3
-    assert meter.text("hello \ud800") == 2
+    assert meter.count_text("hello there you") == 3
+    assert meter.count_text("hello \ud800") == 2
     messages = talk(12, 1.9)
     spec = f"tokenizers:{tmp_path / 'tokenizer.json'}"
     exact = Compactor(token_counter=spec).compact(messages, thread_id="t")
-    assert exact.tokens_before == meter.messages(messages), "an exact count is not corrected"
+    assert exact.tokens_before == meter.count_messages(messages), "an exact count is not corrected"
 
 
 Messages = list[AnyMessage]

@@ -45,7 +45,7 @@ class Sizes:
         if id(message) not in self._blocks:
             text = block_of(message, 0).text
             if text not in self._tokens:
-                self._tokens[text] = self._meter.message(message)
+                self._tokens[text] = self._meter.count_message(message)
             # The message is stored with the count, so that no other object gets its id.
             self._blocks[id(message)] = (message, block_of(message, self._tokens[text]))
         _, block = self._blocks[id(message)]
@@ -63,7 +63,7 @@ class Sizes:
         """Return the tools of a request as one piece of it."""
         names = " ".join(str(getattr(tool, "name", tool)) for tool in tools)
         if names not in self._tools:
-            tokens = self._meter.tools(tools) if tools else 0
+            tokens = self._meter.count_tools(tools) if tools else 0
             self._tools[names] = Block(names, tokens, run=TOOLS)
         return self._tools[names]
 

@@ -118,7 +118,7 @@ class _Tools:
     def __init__(self, address: str, grants: Mapping[str, Grant]) -> None:
         self._address = address
         self._grants = grants
-        self._count = TokenMeter().text
+        self._count = TokenMeter().count_text
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return the digest of a known token in the SDK's form; None for an unknown one."""

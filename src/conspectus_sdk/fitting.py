@@ -161,11 +161,11 @@ class Fitter(Closing):
         scope = scope_of(tenant, thread_id, session)
         engine, window = self.engine(model)
         meter = engine.meter
-        reserved_tokens = check_whole_number(answer_tokens or 0, "answer_tokens", 0) + meter.tools(
-            tools or ()
-        )
+        reserved_tokens = check_whole_number(
+            answer_tokens or 0, "answer_tokens", 0
+        ) + meter.count_tools(tools or ())
         if system:
-            reserved_tokens += meter.message(plain({"role": "system", "content": system}))
+            reserved_tokens += meter.count_message(plain({"role": "system", "content": system}))
         if reserved_tokens >= window:
             raise StuckError(
                 f"system prompt, tools and answer_tokens ({answer_tokens or 0:,}) take "

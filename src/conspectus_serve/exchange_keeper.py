@@ -99,7 +99,7 @@ class ExchangeKeeper:
             entries = read_messages(messages)
             texts = [entry.text for entry in entries if entry.role != "assistant"]
             # Every upstream counts at least this many tokens.
-            sent = fixed + sum(map(conversation.measured.engine.meter.text, texts))
+            sent = fixed + sum(map(conversation.measured.engine.meter.count_text, texts))
         conversation.measured.learned.see_usage(sent, reported, model)
 
     def may_be_continued(self, request: ClientRequest, read: ReadRequest) -> bool:

@@ -337,7 +337,7 @@ def _fingerprint_of(message: Any, protocol: str, meter: TokenMeter) -> Fingerpri
         has_unique_ids=has_unique_ids,
         is_unchanged=understood is message,
         has_notice=has_notice(whole),
-        tokens=meter.entry(whole),
+        tokens=meter.count_entry(whole),
         id_uses=tuple(id_uses),
         part_names=tuple(_hash_of([*named, part_id]) for part_id in ids) if has_parts else (),
     )

@@ -196,7 +196,9 @@ class Models:
         for name in protocol.instruction_fields:
             text = body.get(name)
             if text:
-                tokens += meter.message(without_cache_marks({"role": "system", "content": text}))
+                tokens += meter.count_message(
+                    without_cache_marks({"role": "system", "content": text})
+                )
         for name in protocol.schema_fields:
             schemas = body.get(name)
             if schemas:
@@ -209,9 +211,9 @@ class Models:
         tokens = self._schema_tokens.get(key)
         if tokens is None:
             try:
-                tokens = meter.tools(schemas)
+                tokens = meter.count_tools(schemas)
             except PolicyError:  # the upstream decides whether it is a tool
-                tokens = meter.text(text)
+                tokens = meter.count_text(text)
             self._schema_tokens.put(key, tokens)
         return tokens
 

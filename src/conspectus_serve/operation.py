@@ -201,7 +201,7 @@ class Operation:
 
     def _search(self, scope: Scope, chain: Chain, query: str) -> str:
         """Return originals of a thread that match a query."""
-        count = TokenMeter(model="gpt-4o").text
+        count = TokenMeter(model="gpt-4o").count_text
         flow = answer_flow(
             self._archive, scope, chain, query=query, tokens=SEARCH_TOKENS, count=count
         )

@@ -80,7 +80,7 @@ class RecallForRequests:
         if not text:
             return list(view), 0
         message = _user_message(text)
-        tokens = meter.message(message)
+        tokens = meter.count_message(message)
         if free_tokens is not None and tokens > free_tokens:
             return list(view), 0
         with_originals: list[Any] = with_recalled(view, message)
@@ -127,7 +127,7 @@ def search_originals(
         query=words,
         own=word_ids,
         tokens=most_tokens,
-        count=lambda text: meter.message(_user_message(recalled_text(text))),
+        count=lambda text: meter.count_message(_user_message(recalled_text(text))),
     )
     originals = run(flow)
     return recalled_text(originals.text) if originals is not None else ""

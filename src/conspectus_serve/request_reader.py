@@ -255,7 +255,7 @@ class RequestReader:
         betas = request.headers.getlist("anthropic-beta")
         window = self._models.window(read.model, learned, betas)
         meter = self._models.meter(read.model)
-        tokens = meter.whole(read.history) if meter.counts_lists else fingerprinted.tokens
+        tokens = meter.count_list(read.history) if meter.counts_lists else fingerprinted.tokens
         max_notes = max(LEAST_NOTES, int(tokens * NOTES_SHARE))
         engine_key = EngineKey(read.model, window, max_notes if read.asks_for_compaction else None)
         fixed_tokens = self._models.fixed_tokens(request.route.protocol, read.fields, meter)

@@ -27,8 +27,8 @@ from conspectus.archive.values import (
     encode_original,
     export_row,
     is_stored_form,
-    label_hash,
     manifest,
+    name_hash,
     packed,
     parse_record,
     read_or_describe,
@@ -278,7 +278,7 @@ class Archive:
         record: Record,
         *,
         expected_head_id: str | None = None,
-        head_is_ours: bool = True,
+        head_in_state: bool = False,
     ) -> None:
         """Write a record and the new head, and read both back.
 
@@ -290,8 +290,8 @@ class Archive:
             record: the record that is in force from now on.
             expected_head_id: the head when the record was planned; empty if there was none. None:
                 write also if the head has changed since.
-            head_is_ours: False if another branch may change the head at the same time, because
-                callers have heads of their own. Then the head is not read back.
+            head_in_state: whether the caller's own state says which record is in force. Another
+                branch may then change the head at the same time, so it is not read back.
 
         Raises:
             ArchiveOvertaken: another worker has changed the head. Nothing was written.
@@ -318,7 +318,7 @@ class Archive:
         stored = self.backend.read(scope, "records", [record.id]).get(record.id)
         # Two workers may commit the same record, each with its own bill.
         is_stored = stored == item.body or parse_record(record.id, stored) is not None
-        if not is_stored or (head_is_ours and head_id != record.id):
+        if not is_stored or (not head_in_state and head_id != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
@@ -338,8 +338,8 @@ class Archive:
         followers = [*siblings, record.id][-MAX_BRANCHES:]
         links: dict[str, str | list[str]] = {f"{RECORDS_AFTER} {record.parent or ''}": followers}
         if record.summary:
-            links[f"{RECORD_OF_SUMMARY} {record.label_in_history}"] = record.id
-        return [StoredItem(label_hash(name), packed({"id": ids})) for name, ids in links.items()]
+            links[f"{RECORD_OF_SUMMARY} {record.signature}"] = record.id
+        return [StoredItem(name_hash(name), packed({"id": ids})) for name, ids in links.items()]
 
     def chain(self, scope: Scope) -> Chain:
         """Return the records of a history, from the first one to the head; see `chain_at`."""
@@ -409,9 +409,9 @@ class Archive:
         self._chains.put((scope, chain[-1].id), (newest_body, chain))
         return chain
 
-    def chain_labelled(self, scope: Scope, name: str) -> Chain:
-        """Return the chain whose newest record has this label (`Record.label_in_history`)."""
-        remark = self.read_remarks(scope, RECORD_OF_SUMMARY, [name]).get(name, {})
+    def chain_by_signature(self, scope: Scope, signature: str) -> Chain:
+        """Return the chain whose newest record has this signature (`Record.signature`)."""
+        remark = self.read_remarks(scope, RECORD_OF_SUMMARY, [signature]).get(signature, {})
         head_id = remark.get("id")
         return self.chain_at(scope, head_id) if isinstance(head_id, str) else ()
 
@@ -466,7 +466,7 @@ class Archive:
         for record in chain:
             # A chain may lack its older summaries and notes; the store has them.
             stored = parse_record(record.id, self._record_body(source, record.id))
-            self.commit(target, stored or record, head_is_ours=False)
+            self.commit(target, stored or record, head_in_state=True)
 
     # Remarks of the engine, and of a program that uses it
 
@@ -475,7 +475,7 @@ class Archive:
 
         `place` is a tenant, or the scope of a thread: its remarks are deleted with it.
         """
-        name_of = {label_hash(f"{kind} {name}"): name for name in names}
+        name_of = {name_hash(f"{kind} {name}"): name for name in names}
         stored = self.backend.read(_scope_of_remarks(place), "remarks", list(name_of))
         remarks: dict[str, Any] = {}
         for key, body in stored.items():
@@ -492,7 +492,7 @@ class Archive:
         next `durable` one.
         """
         items = [
-            StoredItem(label_hash(f"{kind} {name}"), packed(dict(remark)))
+            StoredItem(name_hash(f"{kind} {name}"), packed(dict(remark)))
             for name, remark in remarks.items()
         ]
         self.backend.write(_scope_of_remarks(place), {"remarks": items}, durable=durable)

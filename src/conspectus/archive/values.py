@@ -43,18 +43,18 @@ DICTIONARY = b"""\
 unreadable, so it needs a new `FORMAT`."""
 
 
-def label_hash(label: str) -> str:
-    """Return 32 hexadecimal characters for a name; no two names have the same.
+def name_hash(name: str) -> str:
+    """Return 32 hexadecimal characters for a name; in practice no two names have the same.
 
     Raises:
         InputError: it is not text.
     """
-    if not isinstance(label, str):
+    if not isinstance(name, str):
         raise InputError(
-            f"a tenant, thread or session is named by text, not by {type(label).__name__}; pass "
+            f"a tenant, thread or session is named by text, not by {type(name).__name__}; pass "
             "str(...) of it"
         )
-    raw = label.encode("utf-8", "surrogatepass")
+    raw = name.encode("utf-8", "surrogatepass")
     return hashlib.sha256(b"%d:" % len(raw) + raw).hexdigest()[:32]
 
 
@@ -80,7 +80,7 @@ class Scope:
     hashes: tuple[str, str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        hashes = tuple(map(label_hash, (self.tenant, self.thread, self.session)))
+        hashes = tuple(map(name_hash, (self.tenant, self.thread, self.session)))
         object.__setattr__(self, "hashes", hashes)
 
 

@@ -60,7 +60,7 @@ def _count(history: HistoryFile, model: str, counter: str | None) -> dict[str, A
     meter = TokenMeter(counter, model=options.known_model(model))
     pairs = mend(history.messages)
     entries = read_messages(history.messages)
-    sizes = [meter.entry(entry) for entry in entries]
+    sizes = [meter.count_entry(entry) for entry in entries]
     by_role: dict[str, dict[str, int]] = {}
     rows: list[dict[str, Any]] = []
     for index, (entry, size) in enumerate(zip(entries, sizes, strict=True)):
@@ -77,7 +77,9 @@ def _count(history: HistoryFile, model: str, counter: str | None) -> dict[str, A
         "model": model,
         "window": history.window or windows.input_limit_in_profile(model),
         "family": meter.family,
-        "by_family": {name: sum(map(TokenMeter(model=name).entry, entries)) for name in KNOWN},
+        "by_family": {
+            name: sum(map(TokenMeter(model=name).count_entry, entries)) for name in KNOWN
+        },
         "by_role": by_role,
         "largest": sorted(rows, key=lambda row: -row["tokens"])[:LARGEST],
         "exchanges": sum(bool(entry.calls) for entry in entries),

@@ -1,4 +1,7 @@
-"""Exchanges of calls and results: where a history may be divided, and what never leaves it."""
+"""Exchanges of calls and results: where a history may be divided, and what never leaves it.
+
+A *part* is one exchange with all that is tied to it: what stands between two legal cuts.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,27 @@ from conspectus.core.items import Item
 class Exchanges:
     """Tool calls with their results."""
 
-    # for each place, and the end, whether the history may be cut before it: a result stays on the
-    # same side as its call
     may_cut_before: tuple[bool, ...]
-    # for each item, the first item of its part; a part is what is between two such cuts. An orphan
-    # and a late result are parts of their own
-    group: tuple[int, ...]
-    pending: frozenset[int]  # groups with a call that has no result
-    # items that are never clipped: instructions, and the agent's newest reply if a call in it has
-    # no result. Such a call may still be carried out, with all of its arguments
+    """For each place, and the end, whether the history may be cut before it: a result stays on the
+    same side as its call."""
+
+    part_of: tuple[int, ...]
+    """For each item, the place where its part begins. An orphan and a late result are parts of
+    their own."""
+
+    pending: frozenset[int]
+    """Where parts begin that have a call without a result."""
+
     unclippable: frozenset[int]
-    orphans: frozenset[int]  # results without a call before them; a provider rejects them
-    # places of late results, each with the place of its call: second results that came after the
-    # agent had spoken again
+    """Items that are never clipped: instructions, and the agent's newest reply if a call in it has
+    no result. Such a call may still be carried out, with all of its arguments."""
+
+    orphans: frozenset[int]
+    """Results without a call before them; a provider rejects them."""
+
     late_results: dict[int, int]
+    """Places of late results, each with the place of its call: second results that came after the
+    agent had spoken again."""
 
 
 def match_calls(items: Sequence[Item]) -> Exchanges:
@@ -44,12 +54,12 @@ def match_calls(items: Sequence[Item]) -> Exchanges:
     cuts = _cuts_between(matching.earliest_tied)
     parts = _begins_of_parts(cuts, matching.earliest_tied)
     alone = matching.orphans | matching.late_results.keys()
-    group = tuple(place if place in alone else begin for place, begin in enumerate(parts))
+    part_of = tuple(place if place in alone else begin for place, begin in enumerate(parts))
     open_calls = matching.replies_with_open_calls()
     return Exchanges(
         may_cut_before=cuts,
-        group=group,
-        pending=frozenset(group[place] for place in open_calls),
+        part_of=part_of,
+        pending=frozenset(part_of[place] for place in open_calls),
         unclippable=_unclippable_items(items, matching, open_calls),
         orphans=frozenset(matching.orphans),
         late_results=matching.late_results,
@@ -69,7 +79,7 @@ class _Matching:
         # for each message, the earliest message that must stay with it
         self.earliest_tied: list[int] = []
         # by the id of a call, where its reply begins; of several replies the newest
-        self.caller: dict[str, int] = {}
+        self.call_place: dict[str, int] = {}
         # by the place where a reply begins, the ids of its calls that have no result
         self.waiting: dict[int, set[str]] = {}
         self.newest_reply = -1  # where the agent's newest reply begins
@@ -83,7 +93,7 @@ class _Matching:
         self.reply_begins.append(begin)
         tied = {begin, *self._needed(item)}
         if item.answers:
-            tied |= self._callers_answered_by(place, item)
+            tied |= self._match_results(place, item)
         self.earliest_tied.append(min(tied))
         if item.role == "assistant":
             self.newest_reply = begin
@@ -95,39 +105,39 @@ class _Matching:
 
     def _needed(self, item: Item) -> list[int]:
         """Return the places of the calls that must come before a message."""
-        return [self.caller[call] for call in item.needs if call in self.caller]
+        return [self.call_place[call] for call in item.needs if call in self.call_place]
 
-    def _callers_answered_by(self, place: int, item: Item) -> set[int]:
+    def _match_results(self, place: int, item: Item) -> set[int]:
         """Match the results in a message; return the places of their calls."""
-        callers = {self.caller[call] for call in item.answers if self._takes_result(call)}
+        places = {self.call_place[call] for call in item.answers if self._takes_result(call)}
         if "" in item.answers and self.newest_reply >= 0:
-            callers.add(self.newest_reply)
-        for caller in callers & self.waiting.keys():
-            self._close_calls(caller, item.answers)
-        if not callers and item.role == "tool":
-            answered = [self.caller[call] for call in item.answers if call in self.caller]
+            places.add(self.newest_reply)
+        for call_place in places & self.waiting.keys():
+            self._close_calls(call_place, item.answers)
+        if not places and item.role == "tool":
+            answered = [self.call_place[call] for call in item.answers if call in self.call_place]
             if answered:
                 self.late_results[place] = answered[-1]
             else:
                 self.orphans.add(place)
-        return callers
+        return places
 
     def _takes_result(self, call: str) -> bool:
         """Tell whether a result belongs to a call.
 
         A second result is late if the agent has spoken again before it.
         """
-        caller = self.caller.get(call)
-        if caller is None:
+        call_place = self.call_place.get(call)
+        if call_place is None:
             return False
-        return call in self.waiting[caller] or caller == self.newest_reply
+        return call in self.waiting[call_place] or call_place == self.newest_reply
 
-    def _close_calls(self, caller: int, answers: Sequence[str]) -> None:
+    def _close_calls(self, call_place: int, answers: Sequence[str]) -> None:
         """Close the calls that a message answers; a result without an id closes any one of them."""
-        waiting = self.waiting[caller]
+        waiting = self.waiting[call_place]
         closed = waiting.intersection(answers)
         waiting -= closed
-        has_nameless = "" in answers and caller == self.newest_reply
+        has_nameless = "" in answers and call_place == self.newest_reply
         if waiting and has_nameless and "" not in closed:
             waiting.remove(min(waiting))
 
@@ -135,13 +145,13 @@ class _Matching:
         """Have the calls of a message wait for their results."""
         calls = _unanswered_calls(item)
         if calls:
-            self.caller.update(dict.fromkeys(calls, begin))
+            self.call_place.update(dict.fromkeys(calls, begin))
             self.waiting.setdefault(begin, set()).update(calls)
 
 
 def _continues(item: Item, previous: Item | None) -> bool:
     """Tell whether a message continues the reply before it."""
-    return item.continues_reply and previous is not None and not previous.summary
+    return item.continues_reply and previous is not None and not previous.is_summary
 
 
 def _unanswered_calls(item: Item) -> list[str]:
@@ -182,7 +192,7 @@ def newest_user_item(items: Sequence[Item]) -> int | None:
     newest_of_host: int | None = None
     for place in range(len(items) - 1, -1, -1):
         item = items[place]
-        if item.role != "user" or item.summary or item.labelled:
+        if item.role != "user" or item.is_summary or item.is_marked_summary:
             continue
         if not item.by_host:
             return place
@@ -221,6 +231,6 @@ def must_stay(
 
 
 def _with_exchanges(places: Collection[int], exchanges: Exchanges) -> frozenset[int]:
-    """Return places, and those of all other messages of their exchanges."""
-    groups = {exchanges.group[place] for place in places}
-    return frozenset(place for place, group in enumerate(exchanges.group) if group in groups)
+    """Return places, and those of all other messages of their parts."""
+    begins = {exchanges.part_of[place] for place in places}
+    return frozenset(place for place, begin in enumerate(exchanges.part_of) if begin in begins)

@@ -24,12 +24,12 @@ class Item:
     # it stays in view: by `pin`, or because only its provider can read it, or because a host has
     # stated it
     pinned: bool = False
-    summary: bool = False  # it is a summary of earlier messages, ours or another library's
+    is_summary: bool = False  # it is a summary of earlier messages, ours or another library's
     clipped: bool = False  # it is a clip already
     tokens_for_keep: int | None = None  # by the caller's count; None if `tokens` is that count
-    # it has the label of a summary, so it is never the user's newest message, even if it is planned
+    # it has the mark of a summary, so it is never the user's newest message, even if it is planned
     # as an ordinary message
-    labelled: bool = False
+    is_marked_summary: bool = False
     by_host: bool = False  # it is in the user's role, but a host wrote it
     # a host's statement that a newer one replaces, such as yesterday's date
     superseded: bool = False

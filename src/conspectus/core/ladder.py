@@ -19,7 +19,7 @@ FREE_AFTERWARDS = 0.4
 """The free share, two fifths. After a compaction, this share of the budget, or of the size at which
 the trigger fires, is free for new messages, so that the next compaction is far away."""
 
-NOTES_SHARE_OF_REST = 0.5
+SUMMARY_SHARE_OF_REST = 0.5
 """If messages that must stay take much of that size, notes may take this share of the rest, even if
 less than the free share is left. Next to long instructions, long notes are worth more than a later
 compaction."""
@@ -43,8 +43,8 @@ no model has read. If they take more, these results may leave: a summariser read
 NO_NEW_SUMMARY = 0
 """The target of a plan that makes no summary: the one in view, if any, stays."""
 
-BudgetRule = Literal["with_free_share", "with_room_to_grow", "whole_budget"]
-CutRule = Literal["where_keep_asks", "first_that_fits", "last"]
+BudgetChoice = Literal["with_free_share", "with_room_to_grow", "whole_budget"]
+CutChoice = Literal["where_keep_asks", "first_that_fits", "last"]
 Clippable = Literal["nothing", "giants", "large", "all"]
 
 
@@ -52,10 +52,10 @@ Clippable = Literal["nothing", "giants", "large", "all"]
 class Rung:
     """One way to fit."""
 
-    budget_rule: BudgetRule
+    budget_choice: BudgetChoice
     # the summary gets at least this part of its full size; with 0 its least useful size
-    summary: float
-    cut: CutRule
+    summary_part: float
+    cut: CutChoice
     clips: Clippable = "giants"  # what may be clipped
     # messages that never leave, and that the user wrote or pinned, are not clipped
     spares_users: bool = False
@@ -64,44 +64,48 @@ class Rung:
 
 LADDER = (
     # fewer of the newest messages are kept
-    Rung("with_free_share", summary=1, cut="first_that_fits", spares_users=True),
+    Rung("with_free_share", summary_part=1, cut="first_that_fits", spares_users=True),
     # large results are clipped
-    Rung("with_free_share", summary=1, cut="first_that_fits", clips="large", spares_users=True),
+    Rung(
+        "with_free_share", summary_part=1, cut="first_that_fits", clips="large", spares_users=True
+    ),
     # the summary gets half of its size, or more
-    Rung("with_free_share", summary=0.5, cut="first_that_fits", spares_users=True),
+    Rung("with_free_share", summary_part=0.5, cut="first_that_fits", spares_users=True),
     # the summary gets its least size, and large results are clipped
-    Rung("with_free_share", summary=0, cut="first_that_fits", clips="large", spares_users=True),
+    Rung(
+        "with_free_share", summary_part=0, cut="first_that_fits", clips="large", spares_users=True
+    ),
     # less is free than a compaction aims at
-    Rung("with_room_to_grow", summary=0.5, cut="last", spares_users=True),
+    Rung("with_room_to_grow", summary_part=0.5, cut="last", spares_users=True),
     # the user's newest message and pinned messages are clipped
-    Rung("with_free_share", summary=0.5, cut="first_that_fits"),
+    Rung("with_free_share", summary_part=0.5, cut="first_that_fits"),
     # both: less is free, and the summary gets its least size
-    Rung("with_room_to_grow", summary=0, cut="last"),
+    Rung("with_room_to_grow", summary_part=0, cut="last"),
     # no room is left to grow
-    Rung("whole_budget", summary=0, cut="first_that_fits"),
+    Rung("whole_budget", summary_part=0, cut="first_that_fits"),
     # all that may be clipped is clipped; what must stay gets the room that the least summary leaves
-    Rung("whole_budget", summary=0, cut="last", clips="all", least_summary_only=True),
+    Rung("whole_budget", summary_part=0, cut="last", clips="all", least_summary_only=True),
 )
 """The order in which things give way: the first rung that fits is the plan."""
 
 LADDER_BY_KEEP = (
     # what `keep` asks for is kept
-    Rung("with_free_share", summary=0.5, cut="where_keep_asks"),
+    Rung("with_free_share", summary_part=0.5, cut="where_keep_asks"),
     *LADDER[:4],
     # if it does not help to keep less, `keep` does not give way to the free share
-    Rung("with_room_to_grow", summary=0, cut="where_keep_asks"),
+    Rung("with_room_to_grow", summary_part=0, cut="where_keep_asks"),
     *LADDER[4:],
 )
 """The same if the caller has set the size of `keep`."""
 
 OLDEST_FIRST = (
     # a part of the history leaves
-    Rung("whole_budget", summary=1, cut="first_that_fits", clips="nothing"),
+    Rung("whole_budget", summary_part=1, cut="first_that_fits", clips="nothing"),
     # the summary gets half of its size, or its least
-    Rung("whole_budget", summary=0.5, cut="first_that_fits", clips="nothing"),
-    Rung("whole_budget", summary=0, cut="first_that_fits", clips="nothing"),
+    Rung("whole_budget", summary_part=0.5, cut="first_that_fits", clips="nothing"),
+    Rung("whole_budget", summary_part=0, cut="first_that_fits", clips="nothing"),
     # all that may be clipped is clipped
-    Rung("whole_budget", summary=0, cut="last", clips="all"),
+    Rung("whole_budget", summary_part=0, cut="last", clips="all"),
 )
 """LangMem's order: the oldest part leaves, and nothing is clipped as long as that is enough."""
 
@@ -154,7 +158,7 @@ class Ladder:
 
     items: Sequence[Item]  # the history, a summary in force included
     budget_or_none: int | None  # for all messages; None if there is no limit
-    summary: SummaryBounds = SummaryBounds()
+    bounds: SummaryBounds = SummaryBounds()
     _: KW_ONLY
     gain: int = 0  # tokens by which a plan must make the history smaller
     clip_users: bool = True  # messages in the user's role may be clipped
@@ -179,7 +183,7 @@ class Ladder:
     @cached_property
     def standing_tokens(self) -> int:
         """The size of the summaries in view, which the next one replaces."""
-        return sum(item.tokens for item in self.items if item.summary)
+        return sum(item.tokens for item in self.items if item.is_summary)
 
     @cached_property
     def exchanges(self) -> Exchanges:
@@ -230,7 +234,7 @@ class Ladder:
         """The place of the first message that may leave; the length if there is none."""
         places = range(len(self.items))
         movable = (place for place in places if place not in self.fixed)
-        may_leave = (place for place in movable if not self.items[place].summary)
+        may_leave = (place for place in movable if not self.items[place].is_summary)
         return next(may_leave, len(self.items))
 
     @cached_property
@@ -251,12 +255,12 @@ class Ladder:
         return min(self.budget, self.fires_at or self.budget)
 
     @cached_property
-    def budgets(self) -> dict[BudgetRule, int]:
+    def budgets(self) -> dict[BudgetChoice, int]:
         """The most tokens of the history after a compaction, by the rule of a rung."""
         basis = self.next_compaction_at
         aim = int(basis * (1 - FREE_AFTERWARDS)) - self.growth
         if self.fixed_tokens < basis:
-            notes = int((basis - self.fixed_tokens) * NOTES_SHARE_OF_REST)
+            notes = int((basis - self.fixed_tokens) * SUMMARY_SHARE_OF_REST)
             aim = max(aim, self.fixed_tokens + notes - self.growth)
         return {
             "with_free_share": min(self.budget, aim),
@@ -275,7 +279,7 @@ class Ladder:
         evicted: list[int] = []
         kept: list[int] = []
         for place, item in enumerate(self.items):
-            if item.summary:
+            if item.is_summary:
                 continue
             leaves = self._leaves_at(place, cut) and place not in self.fixed
             (evicted if leaves else kept).append(place)
@@ -294,7 +298,7 @@ class Ladder:
         always = self.base
         movable = [0] * len(self.items)
         for place, item in enumerate(self.items):
-            if item.summary:
+            if item.is_summary:
                 continue
             if place in self.fixed:
                 always += self.size_at(place, level, spared)
@@ -321,7 +325,7 @@ class Ladder:
             clip: whether messages may be clipped.
         """
         later = [cut for cut in self.legal_cuts if cut >= keeps_from] or self.legal_cuts[-1:]
-        cuts: dict[CutRule, list[int]] = {
+        cuts: dict[CutChoice, list[int]] = {
             "where_keep_asks": [keeps_from] if keeps_from >= self.first_cut else [],
             "first_that_fits": later,
             "last": later[-1:],
@@ -330,7 +334,7 @@ class Ladder:
             if rung.clips == "all" and not clip:
                 return None
             plan = next(self._plans_of(rung, cuts[rung.cut], clip=clip), None)
-            if isinstance(plan, Compact) and clip and rung.budget_rule == "with_free_share":
+            if isinstance(plan, Compact) and clip and rung.budget_choice == "with_free_share":
                 return self._clip_to_keep_more(plan, keeps_from)
             if plan is not None:
                 return plan
@@ -338,16 +342,16 @@ class Ladder:
 
     def _plans_of(self, rung: Rung, cuts: Sequence[int], *, clip: bool) -> Iterator[Compact | Keep]:
         """Yield the plans of one rung that fit."""
-        budget = self.budgets[rung.budget_rule]
+        budget = self.budgets[rung.budget_choice]
         level = self._clip_level(rung.clips) if clip else BOUNDLESS
         spared = self._spared_by(rung)
         sizes = self.sizes_at_cuts(level, spared)
         for cut in cuts:
-            summary_tokens = self._summary_tokens_at(cut, sizes[cut], budget, rung.summary)
+            summary_tokens = self._summary_tokens_at(cut, sizes[cut], budget, rung.summary_part)
             if summary_tokens is None:
                 continue
             if rung.least_summary_only:
-                summary_tokens = min(summary_tokens, self.summary.least)
+                summary_tokens = min(summary_tokens, self.bounds.least)
             plan = self._fit(self.divide(cut), summary_tokens, budget, level, spared)
             if isinstance(plan, Compact) and self._is_limited(rung):
                 plan = replace(plan, planned_within=budget)
@@ -356,7 +360,7 @@ class Ladder:
 
     def _is_limited(self, rung: Rung) -> bool:
         """Tell whether the budget of a rung follows from a window or a trigger."""
-        of_trigger = rung.budget_rule == "with_free_share" and self.fires_at is not None
+        of_trigger = rung.budget_choice == "with_free_share" and self.fires_at is not None
         return self.budget_or_none is not None or of_trigger
 
     def _spared_by(self, rung: Rung) -> frozenset[int]:
@@ -384,7 +388,7 @@ class Ladder:
             budget: tokens for all messages.
             part: the part of its full size that the summary gets at least.
         """
-        sizes = self.summary
+        bounds = self.bounds
         left = budget - staying
         if cut >= self.first_cut:
             largest = self._largest_summary(cut, staying)
@@ -393,30 +397,30 @@ class Ladder:
         elif self.tokens <= self.budget:
             return None  # notes are not made shorter if nothing is added to them
         else:
-            largest = sizes.longest
+            largest = bounds.longest
         summary_tokens = min(largest, left)
-        if sizes.never_larger and summary_tokens < sizes.says_something:
+        if bounds.never_larger and summary_tokens < bounds.says_something:
             return None
-        asked = max(sizes.least, int((sizes.full or sizes.longest) * part))
+        asked = max(bounds.least, int((bounds.full or bounds.longest) * part))
         return summary_tokens if summary_tokens >= min(largest, asked) else None
 
     def _largest_summary(self, cut: int, staying: int) -> int:
         """Return the most tokens of a summary of the messages that leave at a cut."""
-        sizes = self.summary
+        bounds = self.bounds
         largest = self.tokens - self.kept_at[cut]  # not larger than what it replaces
         if self.gain:
             largest = self._halve_if_large(largest)
-        if not sizes.never_larger:
-            largest = max(sizes.least, largest)
-        largest = min(sizes.longest, largest)
+        if not bounds.never_larger:
+            largest = max(bounds.least, largest)
+        largest = min(bounds.longest, largest)
         if staying < self.next_compaction_at < BOUNDLESS:
             rest = self.next_compaction_at - staying
-            largest = min(largest, max(sizes.least, int(rest * sizes.share_of_rest)))
+            largest = min(largest, max(bounds.least, int(rest * bounds.share_of_rest)))
         return largest
 
     def _halve_if_large(self, replaced: int) -> int:
         """Return half of the replaced tokens; if they are few, all of them but the gain."""
-        return max(replaced // 2, min(self.summary.full_ratio_up_to, replaced - self.gain))
+        return max(replaced // 2, min(self.bounds.full_ratio_up_to, replaced - self.gain))
 
     def _fit(
         self,
@@ -439,10 +443,10 @@ class Ladder:
         lacking = self.gain - (plan.tokens - plan.at_most)
         if not self.gain or lacking <= 0:
             return plan
-        if summary_tokens - lacking < self.summary.least:
+        if summary_tokens - lacking < self.bounds.least:
             return Keep("a compaction would free too little", self.tokens)
-        smaller = plan.summary.with_target(summary_tokens - lacking)
-        return replace(plan, summary=smaller, at_most=plan.at_most - lacking)
+        smaller = plan.summary_room.with_target(summary_tokens - lacking)
+        return replace(plan, summary_room=smaller, at_most=plan.at_most - lacking)
 
     def _budget_for_messages(self, budget: int, summary_tokens: int) -> int:
         """Return the tokens for messages next to a new summary, or to the one in view."""
@@ -495,11 +499,11 @@ class Ladder:
         if clips is None:
             return plan
         evicted, kept = self.divide(kept_again[0])
-        summary_tokens = plan.summary.target if evicted else NO_NEW_SUMMARY
-        if evicted and self.summary.never_larger:
+        summary_tokens = plan.summary_room.target if evicted else NO_NEW_SUMMARY
+        if evicted and self.bounds.never_larger:
             replaced = self.standing_tokens + sum(self.items[place].tokens for place in evicted)
             summary_tokens = min(summary_tokens, replaced)
-            if summary_tokens < self.summary.says_something:
+            if summary_tokens < self.bounds.says_something:
                 return plan
         wider = self.plan_for(evicted, kept, (*plan.clips, *clips), summary_tokens)
         frees_enough = wider.tokens - wider.at_most >= self.gain
@@ -511,7 +515,7 @@ class Ladder:
         """Return the newest evicted messages, back to a legal cut, that fit if they are clipped."""
         newest_first = self._by_cut_newest_first(set(plan.evicted_places) - self.exchanges.orphans)
         earliest = max(keeps_from, self.first_leaving)
-        if self.standing_tokens > plan.summary.target:
+        if self.standing_tokens > plan.summary_room.target:
             # A shorter summary than the one in force is only made if something leaves.
             earliest = max(keeps_from, self.first_leaving + 1)
         kept_again = 0  # how many of them
@@ -546,7 +550,7 @@ class Ladder:
             cause=self.cause,
             evicted_places=tuple(evicted),
             clips=clips,
-            summary=self.summary.room.with_target(summary_tokens),
+            summary_room=self.bounds.room.with_target(summary_tokens),
             tokens=self.tokens,
             at_most=kept_tokens - freed + (summary_tokens or self.standing_tokens),
             budget=self.budget_or_none,
@@ -564,7 +568,7 @@ class Ladder:
             size = self.size_at(place, self._least_shown(place))
             if size < self.items[place].tokens:
                 clips.append(PlannedClip(place, size))
-        least = self.summary.least
+        least = self.bounds.least
         needs_summary = bool(evicted) or self.standing_tokens > least
         summary_tokens = least if needs_summary else NO_NEW_SUMMARY
         return self.plan_for(evicted, kept, tuple(clips), summary_tokens)

@@ -51,7 +51,7 @@ class Compact:
     # clips are enough
     evicted_places: tuple[int, ...]
     clips: tuple[PlannedClip, ...]  # items that stay in view and are clipped, or clipped further
-    summary: SummaryRoom  # of the new summary's message; its target is 0 if no summary is made
+    summary_room: SummaryRoom  # of the new summary's message; its target is 0 if no summary is made
     tokens: int  # of the history before the compaction
     at_most: int  # tokens after the compaction, with the longest summary
     budget: int | None  # tokens for the history after it; None if the window is unknown
@@ -70,7 +70,7 @@ class Compact:
     @property
     def makes_summary(self) -> bool:
         """Whether a new summary message is made."""
-        return self.summary.target > 0
+        return self.summary_room.target > 0
 
 
 @dataclass(frozen=True, slots=True)

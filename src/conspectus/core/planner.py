@@ -92,14 +92,15 @@ class PastSizes:
     """What earlier compactions of a history came to; None for each that has not happened.
 
     Attributes:
-        reached: the size after the latest one, or the size at which the latest one failed.
+        rearm_from: the size after the latest one, or the size at which the latest one failed. A
+            trigger that this size met already fires again when the history has grown from it.
         failed_at: tokens of the history when its latest summary failed over the window. The history
             must grow before another summary is made.
         stuck_at: tokens after the latest one, if they did not fit. The history must grow before
             another compaction makes it as small as is legal.
     """
 
-    reached: Size | None = None
+    rearm_from: Size | None = None
     failed_at: int | None = None
     stuck_at: int | None = None
 
@@ -153,7 +154,7 @@ def make_plan(
     tokens = base + sum(item.tokens for item in items)
     limit = None if window is None else window.limit
     size = trigger_size or Size(tokens, len(items))
-    fired = policy.fired(size, limit, past.reached)
+    fired = policy.fired(size, limit, past.rearm_from)
     is_over = window is not None and tokens > window.budget
     if not (options.force or fired or is_over):
         return Keep(BELOW, tokens, due=False)
@@ -296,8 +297,8 @@ def _ladder(
     if options.growth:
         sizes = [size for size in (budget, fires_at) if size is not None]
         growth = int(options.growth * min(sizes, default=0))
-    notes_may_be_long = not policy.keep_is_set or options.never_larger
-    if notes_may_be_long and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
+    summary_may_be_long = not policy.keep_is_set or options.never_larger
+    if summary_may_be_long and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
         fires_at = None  # so the free share is one of the window, and notes have more room
     instructions = base + sum(item.tokens for item in items[: leading_system_items(items)])
     return Ladder(
@@ -343,7 +344,7 @@ def _why_tight(ladder: Ladder, policy: Policy, keeps_from: int, plan: Compact) -
     if plan.at_most > enough:
         return _too_much_stays(ladder, plan)
     kept = ladder.kept_at[keeps_from]
-    gave_way = keeps_from >= ladder.first_cut and kept + ladder.summary.least > enough
+    gave_way = keeps_from >= ladder.first_cut and kept + ladder.bounds.least > enough
     return _keep_gave_way(policy, kept, basis) if policy.keep_is_set and gave_way else ""
 
 
@@ -377,7 +378,7 @@ def _clip_stale(
         stays = item.clipped or item.pinned or place in ladder.never_clipped
         if place < keeps_from and not stays and short < item.tokens // 2:
             clips.append(PlannedClip(place, short))
-    messages = [place for place, item in enumerate(ladder.items) if not item.summary]
+    messages = [place for place, item in enumerate(ladder.items) if not item.is_summary]
     plan = ladder.plan_for((), messages, tuple(clips), NO_NEW_SUMMARY)
     enough = int(trigger_tokens * RELIEF)
     if settings.least is not None:
@@ -399,7 +400,7 @@ def _climb(ladder: Ladder, policy: Policy, keeps_from: int, clip: bool) -> Plan:
     if keeps_from < ladder.first_cut and tokens <= enough:
         return Keep("everything is within keep, so lower keep to let more leave", tokens)
     replaced = tokens - ladder.kept_at[keeps_from]
-    says_nothing = ladder.summary.never_larger and replaced < ladder.summary.says_something
+    says_nothing = ladder.bounds.never_larger and replaced < ladder.bounds.says_something
     if says_nothing and tokens <= ladder.budgets["with_free_share"]:
         return Keep("a summary would not make it smaller", tokens)
     rungs = LADDER_BY_KEEP if policy.keep_is_set else LADDER
@@ -416,7 +417,7 @@ def _stuck(ladder: Ladder, clip: bool) -> Stuck:
     evicted, kept = ladder.divide(ladder.legal_cuts[-1])
     needed = ladder.base + sum(ladder.size_at(place, 1 if clip else BOUNDLESS) for place in kept)
     if evicted or ladder.standing_tokens:
-        needed += ladder.summary.least
+        needed += ladder.bounds.least
     reason = STUCK.format(needed=needed, budget=ladder.budget)
     if not (clip and ladder.clip_users):
         reason += "; with an archive, large messages can be clipped"
@@ -518,18 +519,18 @@ def may_leave(items: Sequence[Item], places: Collection[int]) -> bool:
 
     Orphaned results must leave, because no provider accepts them.
     """
-    tied = match_calls(items)
+    exchanges = match_calls(items)
     evicted = set(places)
-    groups = {tied.group[place] for place in evicted}
-    groups_leave_whole = all(
-        place in evicted for place, group in enumerate(tied.group) if group in groups
+    begins = {exchanges.part_of[place] for place in evicted}
+    parts_leave_whole = all(
+        place in evicted for place, begin in enumerate(exchanges.part_of) if begin in begins
     )
-    late_leave = all(
-        call not in evicted or place in evicted for place, call in tied.late_results.items()
+    late_results_leave = all(
+        call not in evicted or place in evicted for place, call in exchanges.late_results.items()
     )
-    if not (groups_leave_whole and late_leave and evicted >= tied.orphans):
+    if not (parts_leave_whole and late_results_leave and evicted >= exchanges.orphans):
         return False
-    return evicted.isdisjoint(must_stay(items, tied))
+    return evicted.isdisjoint(must_stay(items, exchanges))
 
 
 def plan_draft(
@@ -548,7 +549,7 @@ def plan_draft(
     staying = [
         place
         for place, item in enumerate(items)
-        if place not in evicted_places and not item.summary
+        if place not in evicted_places and not item.is_summary
     ]
     ladder = Ladder(
         items, None if window is None else window.budget, base=base, cause=foreseen.cause
@@ -556,5 +557,5 @@ def plan_draft(
     plan = ladder.plan_for(sorted(evicted_places), staying, (), summary_tokens)
     if plan.at_most > ladder.budgets["with_room_to_grow"]:
         return None
-    room = foreseen.summary.with_target(summary_tokens)
-    return replace(plan, tokens=foreseen.tokens, summary=room)
+    room = foreseen.summary_room.with_target(summary_tokens)
+    return replace(plan, tokens=foreseen.tokens, summary_room=room)

@@ -286,19 +286,20 @@ class Policy:
         thresholds = (clause.threshold(limit) for clause in long_enough)
         return min((tokens for tokens in thresholds if tokens is not None), default=None)
 
-    def fired(self, size: Size, limit: int | None, last: Size | None = None) -> Clause | None:
+    def fired(self, size: Size, limit: int | None, rearm_from: Size | None = None) -> Clause | None:
         """Return the first clause that asks for a compaction now.
 
-        `last` is the size that the latest compaction reached, or at which it failed. If that size
-        met the clause already, the history must have grown by `REARM` since.
+        `rearm_from` is the size that the latest compaction reached, or at which it failed. If that
+        size met the clause already, the history must have grown by `REARM` since.
         """
         for clause in self.trigger:
             if not clause.met(size, limit):
                 continue
-            if last is None or not clause.met(last, limit):
+            if rearm_from is None or not clause.met(rearm_from, limit):
                 return clause
-            is_longer = clause.messages is not None and has_grown(size.messages, last.messages)
-            if is_longer or has_grown(size.tokens, last.tokens):
+            counts_messages = clause.messages is not None
+            is_longer = counts_messages and has_grown(size.messages, rearm_from.messages)
+            if is_longer or has_grown(size.tokens, rearm_from.tokens):
                 return clause
         return None
 

@@ -213,8 +213,8 @@ class Record:
         return notes_number_of(self.parent or "", self.covers, [clip.key for clip in self.clips])
 
     @property
-    def label_in_history(self) -> str:
-        """The number and the summary. They identify the record if its summary comes back."""
+    def signature(self) -> str:
+        """Its number and its summary, by which it is recognised if its summary comes back."""
         return f"{self.notes_number}\n{self.summary}"
 
     @property

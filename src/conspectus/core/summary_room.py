@@ -4,7 +4,7 @@ One `SummaryRoom` goes all the way, and each step only narrows it:
 
 1. `Policy.summary_room`: what the settings allow in a window.
 2. `Ladder`: lowers the target, until messages and summary fit. `SummaryBounds` has the limits for
-   this. The plan has the result, as `Compact.summary`.
+   this. The plan has the result, as `Compact.summary_room`.
 3. `narrowed`: lowers all sizes to what was measured of the view that will be sent. `Leaving.room`
    is the result, and nothing changes it any more.
 """

@@ -20,7 +20,7 @@ from langchain_core.language_models import BaseChatModel
 
 from conspectus._arguments import default_of, documented, takes
 from conspectus.archive import Scope
-from conspectus.archive.values import label_hash
+from conspectus.archive.values import name_hash
 from conspectus.bridge import call_either_way
 from conspectus.core.policy import AnyStale, ContextSize, StaleResults
 from conspectus.core.records import Record
@@ -303,4 +303,4 @@ def _is_another(model: BaseChatModel, managed: BaseChatModel) -> bool:
 def folder_of(backend: BackendProtocol, scope: Scope) -> str:
     """Return the folder of one session, under the backend's root; its name is a hash."""
     root = str(getattr(backend, "artifacts_root", "/")).rstrip("/")
-    return f"{root}/conversation_history/{label_hash(chr(0).join(scope.hashes))}"
+    return f"{root}/conversation_history/{name_hash(chr(0).join(scope.hashes))}"

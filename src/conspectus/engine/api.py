@@ -43,7 +43,7 @@ MERGED = (
     "*result.messages]}"
 )
 
-CALLER = 4
+STACKLEVEL = 4
 """Frames from a warning of `_build` to the line that makes the compactor."""
 
 
@@ -91,7 +91,7 @@ class Compactor(Attributes, Closing):
                 "input limit in tokens> (--window in a command), or use tokens or messages instead"
             )
         for caveat in policy.caveats(limit):
-            warnings.warn(caveat, UserWarning, stacklevel=CALLER)
+            warnings.warn(caveat, UserWarning, stacklevel=STACKLEVEL)
         meter = meter_of(settings.token_counter, settings.tokenizer, model)
         self._engine = replace(Engine.build(settings, policy, meter), memories=memories)
         self._request_template = request_template(self._engine, settings.summary_request, limit)
@@ -335,7 +335,7 @@ class Compactor(Attributes, Closing):
             if scope.session not in sessions:
                 raise unknown_thread(scope, sessions)
         engine = self._engine
-        work = recall_flow(archive, scope, chain, count=engine.meter.text, **request)
+        work = recall_flow(archive, scope, chain, count=engine.meter.count_text, **request)
         return await heard_by(engine.listeners, run_in_worker(work))
 
 

@@ -206,13 +206,15 @@ def _draft_name(view: View) -> str:
 def _places_read(view: View, draft: Draft) -> list[int]:
     """Return the places of the messages that a draft has read."""
     read = set(draft.read)
-    return [place for place, item in enumerate(view.items) if item.key in read and not item.summary]
+    return [
+        place for place, item in enumerate(view.items) if item.key in read and not item.is_summary
+    ]
 
 
 def _draft_fits(draft: Draft, view: View) -> bool:
     """Tell whether all that a draft has read is in the history, and may leave."""
-    foreign = {item.key for item in view.items if item.foreign}
-    present = foreign | {item.key for item in view.items if not item.summary}
+    foreign = {item.key for item in view.items if item.is_foreign_summary}
+    present = foreign | {item.key for item in view.items if not item.is_summary}
     is_there = foreign <= set(draft.read) <= present
     return is_there and may_leave(view.items, _places_read(view, draft))
 

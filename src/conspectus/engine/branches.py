@@ -11,15 +11,15 @@ from dataclasses import replace
 
 from conspectus.core.records import Chain
 from conspectus.engine.clips import clip_item_again, is_outdated_clip
-from conspectus.engine.folding import fold, is_labelled_summary
+from conspectus.engine.folding import fold, is_marked_summary
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.truncated import RecentStems, shares_recent_messages, stems_of
 from conspectus.engine.view import View
 from conspectus.engine.viewing import view_of
 from conspectus.errors import ArchiveError
 from conspectus.messages import SUMMARY_LINE, Message
-from conspectus.messages.alternation import is_labelled_joined
-from conspectus.messages.framing import record_labels
+from conspectus.messages.alternation import is_marked_joined
+from conspectus.messages.framing import signatures_in
 from conspectus.observe import log
 
 ANOTHER_HISTORY = (
@@ -137,8 +137,8 @@ async def _by_summaries(
 
     It may be the summary of another branch, or of a time to which the history has gone back.
     """
-    for name in _summaries_named_in(entries, marked_only=history.checkpointed):
-        chain = await history.store.chain_labelled(name)
+    for signature in _signatures_in_history(entries, marked_only=history.checkpointed):
+        chain = await history.store.chain_by_signature(signature)
         if not chain:
             continue
         shared = in_force[: len(chain)]
@@ -153,23 +153,23 @@ async def _by_summaries(
     return None
 
 
-def _summaries_named_in(entries: Sequence[Message], *, marked_only: bool) -> list[str]:
-    """Return the names of the summaries in a history, the last first.
+def _signatures_in_history(entries: Sequence[Message], *, marked_only: bool) -> list[str]:
+    """Return the signatures of the summaries in a history, the last first.
 
     A summary without our mark counts only at the place where a view has its summary, and not with
     `marked_only`.
     """
     first = next((place for place, entry in enumerate(entries) if entry.role != "system"), -1)
-    names: dict[str, None] = {}
+    signatures: dict[str, None] = {}
     for place in range(len(entries) - 1, -1, -1):
         entry = entries[place]
         if not entry.text.startswith(SUMMARY_LINE):
             continue
-        is_marked = is_labelled_summary(entry) or is_labelled_joined(entry.source)
+        is_marked = is_marked_summary(entry) or is_marked_joined(entry.source)
         stands_first = place == first and entry.role == "user"
         if is_marked or (stands_first and not marked_only):
-            names.update(dict.fromkeys(record_labels(entry.text)))
-    return list(names)
+            signatures.update(dict.fromkeys(signatures_in(entry.text)))
+    return list(signatures)
 
 
 async def _by_later_records(

@@ -89,7 +89,7 @@ def after_last_request(
         obstacle = _obstacle(leaving, last, by)
         if not obstacle:
             tools = last.tools or _bound_settings(last).get("tools") or ()
-            tokens = sum(map(meter.message, last.messages)) + tools_size(meter, tools)
+            tokens = sum(map(meter.count_message, last.messages)) + tools_size(meter, tools)
             obstacle = obstacle_of_summarizer(last, tokens, request)
     if obstacle:
         log("smallest_request", "the smallest request is sent: %s", obstacle, level=logging.DEBUG)
@@ -177,6 +177,6 @@ def _is_same(message: Any, sent: Any) -> bool:
 def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
     """Count the tokens of tools. What is no tool, but may be known to a model, counts as text."""
     try:
-        return meter.tools(tools)
+        return meter.count_tools(tools)
     except PolicyError:
-        return sum(meter.text(repr(tool)) for tool in tools)
+        return sum(meter.count_text(repr(tool)) for tool in tools)

@@ -23,7 +23,7 @@ def clip_by_record(recorded: RecordedClip, original: Message, engine: Engine) ->
     It is another one if tokens are counted in another way now. It would not be recognised when it
     comes back.
     """
-    count = engine.meter.scaled(1.0).message
+    count = engine.meter.scaled(1.0).count_message
     short = clip_message(original, recorded.limit, count, recorded.pointer or ARCHIVED)
     if recorded.text_hash and clip_hash(read_messages([short])[0]) != recorded.text_hash:
         return None
@@ -46,7 +46,7 @@ def clip_item_again(item: ViewItem, original: Message, engine: Engine) -> ViewIt
     )
     if short is None:
         return item
-    return replace(item, source=short, tokens=engine.meter.message(short))
+    return replace(item, source=short, tokens=engine.meter.count_message(short))
 
 
 def clip_item(
@@ -59,7 +59,7 @@ def clip_item(
     # A clip is made again whenever its history comes back whole, and it must then be the same. So
     # its limit is in tokens of the estimate, without the corrections of the meantime.
     limit = int(planned_clip.tokens / meter.ratio)
-    count = meter.scaled(1.0).message
+    count = meter.scaled(1.0).count_message
     if item.media_stay:  # in less room they would become descriptions
         limit = max(limit, smallest_clip(original, count, pointer, media_stay=True))
     short = clip_message(original, limit, count, pointer)
@@ -71,5 +71,5 @@ def clip_item(
     else:
         recorded = RecordedClip(item.key, "", limit, pointer)
     return replace(
-        item, source=short, tokens=meter.message(short), clipped=True, recorded_clip=recorded
+        item, source=short, tokens=meter.count_message(short), clipped=True, recorded_clip=recorded
     )

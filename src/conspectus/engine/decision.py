@@ -128,7 +128,7 @@ def plan_for(
         first_kept=_first_kept_by_counter(view),
         base=base_of(view),
         past=PastSizes(
-            reached=reached,
+            rearm_from=reached,
             failed_at=failed.size.tokens if failed is not None and failed.over else None,
             stuck_at=None if also_reserved else stuck_at(view),
         ),
@@ -174,7 +174,7 @@ def _reached(view: View) -> Size | None:
     first_answer = next((place for place in places if view.items[place].role == "assistant"), None)
     if first_answer is None:
         return head.size_after
-    counted = meter.whole(view.sources[: first_answer + 1])
+    counted = meter.count_list(view.sources[: first_answer + 1])
     return Size(min(head.tokens_after, counted), since)
 
 
@@ -210,7 +210,7 @@ def _first_kept_by_counter(view: View) -> int | None:
     sources = view.sources
 
     def fits(kept: int) -> bool:
-        return meter.whole(sources[len(sources) - kept :]) <= kept_tokens
+        return meter.count_list(sources[len(sources) - kept :]) <= kept_tokens
 
     return len(sources) - highest_that_fits(0, len(sources), fits)
 
@@ -339,9 +339,9 @@ def _size_with_summary(view: View, plan: Compact) -> int:
         if item.entry is not None and not item.came_clipped:  # else its original is in the archive
             clips[clip.place] = clip_item(item, item.entry, clip, engine)
     remaining = remaining_items(view, plan, clips)
-    summaries_in_view = [item.tokens for item in view.items if item.summary]
-    if not (plan.summary.target or summaries_in_view):
+    summaries_in_view = [item.tokens for item in view.items if item.is_summary]
+    if not (plan.summary_room.target or summaries_in_view):
         return engine.count_as_sent(messages_to_send(view, remaining)) or 0
     empty = engine.count_as_sent(messages_to_send(view, remaining, body="")) or 0
-    summary_tokens = plan.summary.target or sum(summaries_in_view)
+    summary_tokens = plan.summary_room.target or sum(summaries_in_view)
     return empty + max(0, summary_tokens - engine.empty_summary_tokens)

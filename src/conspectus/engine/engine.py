@@ -160,7 +160,7 @@ class Engine:
         request = (
             view if self.caller_format.as_request is None else self.caller_format.as_request(view)
         )
-        return self.meter.whole(request)
+        return self.meter.count_list(request)
 
     def measuring_by(self, meter: TokenMeter) -> Self:
         """Return this engine with another meter for single messages and texts."""
@@ -222,4 +222,4 @@ def count_empty_summary(meter: TokenMeter) -> int:
     """Return the tokens of a summary message without text."""
     # A caller's counter may count parts of a message that a dict does not have.
     empty = summary_message(summary_text("", archived=True), "0" * 16, as_dict=not meter.exact)
-    return meter.message(empty)
+    return meter.count_message(empty)

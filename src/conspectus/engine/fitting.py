@@ -130,7 +130,7 @@ def _order(leaving: Leaving) -> tuple[str, ...]:
     placed = {key for record in leaving.view.chain for key in record.order}
     order: list[str] = []
     for item in items[: _last_leaving(leaving) + 1]:
-        is_talk = not item.summary and item.role != "system"
+        is_talk = not item.is_summary and item.role != "system"
         if item.key in leaving_keys or (is_talk and item.key not in placed):
             order.append(item.key)
     return () if leaving_keys.issuperset(order) else tuple(order)
@@ -143,7 +143,7 @@ def _stayed(leaving: Leaving) -> tuple[str, ...]:
     """
     view = leaving.view
     after = view.items[_last_leaving(leaving) + 1 :]
-    messages = (item for item in after if not item.summary and item.role != "system")
+    messages = (item for item in after if not item.is_summary and item.role != "system")
     return tuple(item.key for item in messages if item.key not in view.clients_own)[:RECENT]
 
 

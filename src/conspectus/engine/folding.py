@@ -7,7 +7,7 @@ Users paste summaries and clips, and agents repeat them. So there are rules:
 
 1. A message in which a summary was joined with messages of the user is first separated into them
    (`_take_joined_apart`).
-2. A LangChain message is a summary if it is labelled as one. A dict has no label: of dicts only one
+2. A LangChain message is a summary if it is marked as one. A dict has no mark: of dicts only one
    is a summary, the first in the user's role before any answer of the agent. All others are
    messages, so that a pasted summary brings no abandoned branch back (`_record_index_by_place`).
 3. The first of several equal clips takes the place of the original, unless a summary before it
@@ -26,7 +26,7 @@ from typing import NamedTuple
 from conspectus.core.records import Chain, Record, RecordedClip
 from conspectus.engine.truncated import Truncation, find_truncation, stem_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
-from conspectus.messages.alternation import JoinedMessage, is_labelled_joined, take_apart
+from conspectus.messages.alternation import JoinedMessage, is_marked_joined, take_apart
 from conspectus.messages.framing import summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import assign_keys, occurrences
@@ -148,7 +148,7 @@ def _take_joined_apart(
     for entry in entries:
         parts = None
         begins_with_summary = entry.role == "user" and entry.text.startswith(SUMMARY_LINE)
-        if begins_with_summary and (may_be_joined or is_labelled_joined(entry.source)):
+        if begins_with_summary and (may_be_joined or is_marked_joined(entry.source)):
             summaries = (record for record in reversed(chain) if record.summary)
             attempts = (take_apart(entry.source, record) for record in summaries)
             parts = next(filter(None, attempts), None)
@@ -166,16 +166,16 @@ def _take_joined_apart(
 # Summaries and clips that come back
 
 
-def is_labelled_summary(entry: Message) -> bool:
-    """Tell whether a message is labelled as a summary; a dict never is."""
+def is_marked_summary(entry: Message) -> bool:
+    """Tell whether a message is marked as a summary; a dict never is."""
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
 
 
 def _record_index_by_place(entries: Sequence[Message], chain: Chain) -> dict[int, int]:
     """Return the places of summaries, each with the index of its record in the chain.
 
-    The text must be equal. If one of several is labelled, the others are pasted messages. Without
-    labels it is the first one in the user's role before any answer of the agent.
+    The text must be equal. If one of several is marked, the others are pasted messages. Without
+    marks it is the first one in the user's role before any answer of the agent.
     """
     equal: dict[int, int] = {}
     for place, entry in enumerate(entries):
@@ -183,13 +183,13 @@ def _record_index_by_place(entries: Sequence[Message], chain: Chain) -> dict[int
             record_index = _record_with_text(chain, entry.text)
             if record_index is not None:
                 equal[place] = record_index
-    labelled = {
+    marked = {
         place: record_index
         for place, record_index in equal.items()
-        if is_labelled_summary(entries[place])
+        if is_marked_summary(entries[place])
     }
-    if labelled or not equal:
-        return labelled
+    if marked or not equal:
+        return marked
     first_answer = _first_answer(entries)
     of_user = (place for place in equal if entries[place].role == "user" and place < first_answer)
     first = next(of_user, None)
@@ -385,6 +385,6 @@ def _are_in_order(keys: Sequence[str], places: Mapping[str, int]) -> bool:
 def _newest_user_message(entries: Sequence[Message]) -> int | None:
     """Return the place of the user's newest message, as `core.exchanges.newest_user_item` does."""
     in_role = [place for place, entry in enumerate(entries) if entry.role == "user"]
-    unlabelled = [place for place in in_role if not is_labelled_summary(entries[place])]
-    of_user = (place for place in reversed(unlabelled) if not is_host_message(entries[place]))
-    return next(of_user, unlabelled[-1] if unlabelled else None)
+    unmarked = [place for place in in_role if not is_marked_summary(entries[place])]
+    of_user = (place for place in reversed(unmarked) if not is_host_message(entries[place]))
+    return next(of_user, unmarked[-1] if unmarked else None)

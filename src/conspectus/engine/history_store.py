@@ -51,7 +51,7 @@ class HistoryStore(Protocol):
     async def chain_at(self, head_id: str) -> Chain:
         """Return the records up to the one with this id; empty if it is not known."""
 
-    async def chain_labelled(self, name: str) -> Chain:
+    async def chain_by_signature(self, signature: str) -> Chain:
         """Return the records up to the one that a summary in a history names."""
 
     async def chains_after(self, head_id: str) -> Sequence[Chain]:
@@ -127,8 +127,8 @@ class ArchivedHistory:
     async def chain_at(self, head_id: str) -> Chain:
         return await self._ask(self.archive.chain_at, head_id)
 
-    async def chain_labelled(self, name: str) -> Chain:
-        return await self._ask(self.archive.chain_labelled, name)
+    async def chain_by_signature(self, signature: str) -> Chain:
+        return await self._ask(self.archive.chain_by_signature, signature)
 
     async def chains_after(self, head_id: str) -> Sequence[Chain]:
         return await self._ask(self.archive.chains_after, head_id)
@@ -159,7 +159,7 @@ class ArchivedHistory:
             await self._ask(archive.commit, record, expected_head_id=expected_head_id)
             return
         # Branches share the head in the archive, which is for readers without a state.
-        await self._ask(archive.commit, record, head_is_ours=False)
+        await self._ask(archive.commit, record, head_in_state=True)
         if self.label_of_record is not None:
             note = {self.label_of_record(record): {"id": record.id}}
             await self._ask(archive.write_remarks, "record", note)
@@ -240,10 +240,10 @@ class UnarchivedHistory:
         chain = self.memory.chain
         return chain if chain and chain[-1].id == head_id else ()
 
-    async def chain_labelled(self, name: str) -> Chain:
+    async def chain_by_signature(self, signature: str) -> Chain:
         if self.caller_keeps_head:
             return ()
-        return self.memory.chains.get(name) or ()
+        return self.memory.chains.get(signature) or ()
 
     async def chains_after(self, head_id: str) -> Sequence[Chain]:
         chains = reversed(self.memory.chains.values())
@@ -261,7 +261,7 @@ class UnarchivedHistory:
         if self.caller_keeps_head and self.checkpointed:
             return
         self.memory.chain = (*chain, record)
-        self.memory.chains.put(record.label_in_history, self.memory.chain)
+        self.memory.chains.put(record.signature, self.memory.chain)
 
     async def find_draft(self, name: str) -> Draft | None:
         return self.memory.drafts.get(name)

@@ -168,7 +168,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         redaction=texts.redaction,
         keys=tuple(item.key for item in leaving_items),
         messages=tuple(texts.originals[item.key] for item in leaving_items),
-        evicted=tuple(texts.originals[item.key] for item in leaving_items if not item.summary),
+        evicted=tuple(texts.originals[item.key] for item in leaving_items if not item.is_summary),
         originals=tuple(texts.originals.values()),
         clips=clips,
         remaining=remaining,
@@ -183,7 +183,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         redacted=texts.counts,
         sizes=sizes,
         room=narrowed(
-            plan.summary,
+            plan.summary_room,
             sizes,
             budget=plan.budget,
             planned_within=plan.planned_within,
@@ -202,7 +202,7 @@ def places_that_leave(view: View, plan: Compact) -> list[int]:
     return [
         place
         for place, item in enumerate(view.items)
-        if place in evicted or (plan.makes_summary and item.foreign)
+        if place in evicted or (plan.makes_summary and item.is_foreign_summary)
     ]
 
 
@@ -211,7 +211,7 @@ def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:
     return {
         place: item.entry
         for place, item in enumerate(view.items)
-        if place not in evicted and item.entry is not None and not item.summary
+        if place not in evicted and item.entry is not None and not item.is_summary
     }
 
 
@@ -232,7 +232,7 @@ async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Mess
 
 def _foreign_summaries(items: Sequence[ViewItem]) -> tuple[str, ...]:
     """Return the texts of other libraries' summaries among these items."""
-    entries = (item.entry for item in items if item.foreign)
+    entries = (item.entry for item in items if item.is_foreign_summary)
     return tuple(summary_body(entry.text) for entry in entries if entry)
 
 
@@ -336,7 +336,7 @@ def measure_summary(
         ) - kept_tokens
     if engine.caller_format.summary_size is not None:
         return engine.caller_format.summary_size(body)
-    return engine.meter.message(provisional_summary_message(view, body))
+    return engine.meter.count_message(provisional_summary_message(view, body))
 
 
 def _measured_sizes(view: View, plan: Compact, remaining: Sequence[ViewItem]) -> MeasuredSizes:
@@ -346,7 +346,7 @@ def _measured_sizes(view: View, plan: Compact, remaining: Sequence[ViewItem]) ->
     replaced = sum(
         item.tokens
         for place, item in enumerate(view.items)
-        if place in evicted or (item.summary and plan.makes_summary)
+        if place in evicted or (item.is_summary and plan.makes_summary)
     )
     counted = engine.count_as_sent(messages_to_send(view, remaining))
     kept_tokens = sum(item.tokens for item in remaining) if counted is None else counted

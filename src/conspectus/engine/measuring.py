@@ -66,7 +66,7 @@ def share_out_count(view: View) -> View:
         return view
     if not sum(sizes) / MOST_SCALE <= total <= sum(sizes) * MOST_SCALE:
         meter = meter.estimating()
-        sizes = [meter.message(item.source) for item in view.items]
+        sizes = [meter.count_message(item.source) for item in view.items]
         engine = replace(engine, clip_pointer=None)
     engine = engine.measuring_by(meter.scaled(total / sum(sizes)))
     return view.with_sizes(replace(history, engine=engine), sizes, total)

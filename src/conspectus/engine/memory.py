@@ -86,7 +86,7 @@ class SessionMemory:
     chains: BoundedCache[str, Chain] = field(
         default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
     )
-    """Other chains, by the label of their newest record, if there is no archive."""
+    """Other chains, by the signature of their newest record, if there is no archive."""
     drafts: BoundedCache[str, Draft] = field(
         default_factory=lambda: BoundedCache(KEPT_OF_A_SESSION)
     )

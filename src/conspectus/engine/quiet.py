@@ -62,7 +62,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         # A caller may continue to use its own list.
         result=replace(result, messages=list(result.messages)),
         sizes=[item.tokens for item in estimated.items],
-        reports=None if view.foreign else estimated.reports,
+        reports=None if view.has_foreign_summary else estimated.reports,
         characters=sum(entry.cache_weight for entry in view.entries),
         joins=view.joins_user_messages,
         last_role=view.entries[-1].role if view.entries else None,
@@ -153,7 +153,7 @@ def _extend(
         view = [replaced.get(id(message), message) for message in view]
     sources = [entry.source for entry in later]
     view = [*view, *sources]
-    sizes = [*before.sizes, *map(history.engine.meter.entry, later)]
+    sizes = [*before.sizes, *map(history.engine.meter.count_entry, later)]
     nothing_new = same_objects and not later
     return replace(
         before,

@@ -22,7 +22,7 @@ from conspectus.engine.leaving import DAMAGED_NOTES, Leaving
 from conspectus.engine.measuring import evicted_since_model
 from conspectus.engine.summary_notes import (
     merge_answer,
-    notes_by_rules,
+    notes_without_model,
     rejection,
     rejection_reasons,
     request_for,
@@ -332,7 +332,7 @@ async def _ask(
         RedactionError: secrets could not be taken out of the answer.
     """
     if request is None:
-        return notes_by_rules(leaving)
+        return notes_without_model(leaving)
     try:
         answer = await _answer(leaving, by, request)
     except SummaryError as error:

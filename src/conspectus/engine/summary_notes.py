@@ -74,7 +74,7 @@ _CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
 def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     """Make the request for the summariser of this name."""
     engine = leaving.engine
-    count = engine.meter.text
+    count = engine.meter.count_text
     foreign = "\n".join(leaving.foreign_summaries)
     # A longer text is read in parts, with the messages.
     foreign_fits = count(foreign) <= CONTEXT
@@ -91,7 +91,7 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
         kept_before_last_evicted=leaving.kept_before_last_evicted,
         accepted_up_to=leaving.room_for_text(leaving.room.soft),
         archived=leaving.view.history.store.keeps_originals,
-        tokens=sum(map(engine.meter.entry, entries)),
+        tokens=sum(map(engine.meter.count_entry, entries)),
     )
     traits = engine.traits_of(by)
     if engine.settings.notes:
@@ -213,7 +213,7 @@ def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Dra
     if reasons:
         raise rejection(draft, reasons)
     # A text above the target may use the room that the lines would have had, up to `room.roomy`.
-    room_of_text = engine.meter.text(text) + HEADINGS
+    room_of_text = engine.meter.count_text(text) + HEADINGS
     room_of_text = min(leaving.room_for_text(leaving.room.roomy), room_of_text)
     room = max(1, leaving.room_for_text(leaving.room.target), room_of_text)
     if request.form == "whole":
@@ -235,7 +235,7 @@ def _rules_not_in(text: str, leaving: Leaving) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in stated if " ".join(pair[1].split()) not in words)
 
 
-def notes_by_rules(leaving: Leaving) -> Draft:
+def notes_without_model(leaving: Leaving) -> Draft:
     """Make notes of the messages alone, without a model."""
     draft = Draft(body="", by=EMBEDDED, read=leaving.keys)
     return add_notes(leaving, draft, leaving.room_for_text(leaving.room.target))
@@ -258,7 +258,7 @@ def _cut_to_fit(leaving: Leaving, draft: Draft) -> Draft:
     Raises:
         SummaryRejected: it repeats itself without an end.
     """
-    count = leaving.engine.meter.text
+    count = leaving.engine.meter.count_text
     limit = leaving.room.hard
     text = draft.body
     if leaving.summary_size(text) > limit and repeats_itself(text):
@@ -330,14 +330,14 @@ def _rendered_within(leaving: Leaving, renderer: NotesRenderer, room: int, limit
     archived = leaving.view.history.store.keeps_originals
     text = ""
     for _ in range(RENDERINGS):
-        text = renderer.render(room, meter.text, archived=archived)
+        text = renderer.render(room, meter.count_text, archived=archived)
         # A message may count more than its text.
         excess = leaving.summary_size(framed_body(text)) - limit
         if excess <= 0:
             break
         if meter.counts_lists:  # which may count in steps
             excess = max(excess, room // SHORTER_BY)
-        room = max(1, min(room, meter.text(text)) - excess)
+        room = max(1, min(room, meter.count_text(text)) - excess)
     return text
 
 
@@ -346,7 +346,7 @@ def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
 
     No summariser is asked: its notes are rendered again, or its text is cut after a sentence.
     """
-    count = leaving.engine.meter.text
+    count = leaving.engine.meter.count_text
     archived = leaving.view.history.store.keeps_originals
     notes = Notes.from_json(draft.notes)
     renderer = NotesRenderer([notes]) if notes.lines else None

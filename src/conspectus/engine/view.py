@@ -47,9 +47,9 @@ class ViewItem(Item):
         return self.entry is None
 
     @property
-    def foreign(self) -> bool:
+    def is_foreign_summary(self) -> bool:
         """Whether it is a summary without a record: another library's, or one that was pasted."""
-        return self.summary and not self.is_summary_in_force
+        return self.is_summary and not self.is_summary_in_force
 
     @cached_property
     def least(self) -> int:
@@ -58,7 +58,7 @@ class ViewItem(Item):
             return self.tokens
         if self.tokens <= NEVER_CLIPPED:
             return self.tokens
-        count = engine.meter.message
+        count = engine.meter.count_message
         smallest = smallest_clip(self.entry, count, engine.clip_pointer, media_stay=self.media_stay)
         return min(self.tokens, smallest)
 
@@ -102,9 +102,9 @@ class View:
         return [item.source for item in self.items]
 
     @cached_property
-    def foreign(self) -> bool:
+    def has_foreign_summary(self) -> bool:
         """Whether a summary of another library is in view."""
-        return any(item.foreign for item in self.items)
+        return any(item.is_foreign_summary for item in self.items)
 
     @cached_property
     def sent(self) -> list[Source]:
@@ -132,7 +132,7 @@ class View:
         Earlier reports counted messages that have left. After another library's summary no report
         can be used.
         """
-        if self.foreign:
+        if self.has_foreign_summary:
             return []
         since = self.head.messages_after if self.head else 0
         return reports_of(self.sources, [item.tokens for item in self.items], since)

@@ -12,7 +12,7 @@ from conspectus.core.plan_types import Compact
 from conspectus.core.records import Chain, Record, RecordedClip
 from conspectus.engine.clips import clip_by_record
 from conspectus.engine.engine import Engine
-from conspectus.engine.folding import Folded, Remaining, fold, is_labelled_summary
+from conspectus.engine.folding import Folded, Remaining, fold, is_marked_summary
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.view import View, ViewItem
 from conspectus.messages import (
@@ -77,7 +77,7 @@ def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
         source, recorded_clip = _shown(entry, remaining, engine)
         is_pinned = place == sealed or place in stated
         is_pinned = is_pinned or (engine.pin is not None and engine.pin(entry.source))
-        may_be_summary = not as_dicts or _may_be_unlabelled_summary(place, first, newest)
+        may_be_summary = not as_dicts or _may_be_unmarked_summary(place, first, newest)
         is_summary = may_be_summary and not is_pinned and is_summary_message(source)
         item = ViewItem(
             key=remaining.key,
@@ -88,12 +88,12 @@ def _items_of(engine: Engine, folded: Folded, as_dicts: bool) -> list[ViewItem]:
             needs=entry.needs,
             continues_reply=entry.continues_reply,
             pinned=is_pinned,
-            summary=is_summary,
+            is_summary=is_summary,
             clipped=recorded_clip is not None,
             tokens_for_keep=None
             if engine.caller_format.keep_count is None
             else engine.caller_format.keep_count(source),
-            labelled=is_labelled_summary(entry),
+            is_marked_summary=is_marked_summary(entry),
             by_host=entry.role == "user" and is_host_message(entry),
             superseded=place in superseded,
             tools=tools[place],
@@ -124,8 +124,8 @@ def _shown(
 def _tokens_of(entry: Message, source: Source, engine: Engine) -> int:
     """Measure a message as it is shown. The size of an unclipped message is remembered."""
     if source is entry.source:
-        return engine.meter.entry(entry)
-    return engine.meter.message(source)
+        return engine.meter.count_entry(entry)
+    return engine.meter.count_message(source)
 
 
 def _newest_sealed(entries: Sequence[Message]) -> int:
@@ -136,8 +136,8 @@ def _newest_sealed(entries: Sequence[Message]) -> int:
     return max((place for place, entry in enumerate(entries) if entry.sealed), default=-1)
 
 
-def _may_be_unlabelled_summary(place: int, first: int, newest: int) -> bool:
-    """Tell whether a dict, which has no label, may be a summary.
+def _may_be_unmarked_summary(place: int, first: int, newest: int) -> bool:
+    """Tell whether a dict, which has no mark, may be a summary.
 
     It must be the first message after system messages, and not the user's newest message.
     """
@@ -198,8 +198,8 @@ def _with_summary_of(
     summary = ViewItem(
         key=f"summary:{record.id}",
         role="user",
-        tokens=engine.meter.message(message),
-        summary=True,
+        tokens=engine.meter.count_message(message),
+        is_summary=True,
         tokens_for_keep=None
         if engine.caller_format.keep_count is None
         else engine.caller_format.keep_count(message),
@@ -210,7 +210,7 @@ def _with_summary_of(
 
 def _with_summary(items: Sequence[ViewItem], summary: ViewItem) -> list[ViewItem]:
     """Put a summary after the leading system messages, before any message of the user."""
-    others = (place for place, item in enumerate(items) if item.role != "system" or item.summary)
+    others = (place for place, item in enumerate(items) if item.role != "system" or item.is_summary)
     place = next(others, len(items))
     return [*items[:place], summary, *items[place:]]
 
@@ -256,7 +256,7 @@ def messages_to_send(
     if body is not None:
         message = provisional_summary_message(view, body, number)
         summary = ViewItem(
-            key=f"summary:{NO_ID}", role="user", tokens=0, summary=True, source=message
+            key=f"summary:{NO_ID}", role="user", tokens=0, is_summary=True, source=message
         )
         items = _with_summary(items, summary)
     joined = must_join(history.engine, view.may_need_joining, compacted=True)
@@ -276,7 +276,7 @@ def remaining_items(
         clips.get(place, item)
         for place, item in enumerate(view.items)
         if place not in evicted
-        and not (item.summary and (replaces_summaries or item.is_summary_in_force))
+        and not (item.is_summary and (replaces_summaries or item.is_summary_in_force))
     )
 
 
@@ -290,7 +290,7 @@ def describe_users_after_summary(
     kept = [
         clips.get(place, item)
         for place, item in enumerate(view.items)
-        if place not in evicted and not item.summary
+        if place not in evicted and not item.is_summary
     ]
     others = dropwhile(lambda item: item.role == "system", kept)
     users = takewhile(lambda item: item.role == "user" and not item.answers, others)

@@ -236,7 +236,7 @@ class AgentStep:
         """Return the size of a view as the trigger counts."""
         counting = self.setup.counting
         if counting.by_list and counting.meter is not None:
-            return Size(counting.meter.whole(view), len(view))
+            return Size(counting.meter.count_list(view), len(view))
         count = self.cache.reusing_counts(counting.message)
         return Size(sum(map(count, view)), len(view))
 

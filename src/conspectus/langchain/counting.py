@@ -43,7 +43,7 @@ class Counting:
         approximation: Any = partial(count_tokens_approximately, **options)
         self.message: MessageCount = lambda message: approximation((message,))
         if meter is not None:
-            self.message = meter.message
+            self.message = meter.count_message
         # Whether the caller's function counts. It is called with the list, as in LangChain.
         self.by_list = meter is not None and meter.counts_lists
         # The latest history that it has counted, with its length and its tokens.
@@ -60,7 +60,7 @@ class Counting:
             return sizes.total()
         counted, length, count = self._latest
         if counted is not sizes.messages or length != sizes.length:
-            count = self.meter.whole(sizes.messages[: sizes.length])
+            count = self.meter.count_list(sizes.messages[: sizes.length])
             self._latest = (sizes.messages, sizes.length, count)
         return count
 

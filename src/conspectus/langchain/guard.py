@@ -259,7 +259,7 @@ class GuardedCall:
         recalled_tokens = 0
         if self._recalled is not None:
             recalled_tokens = math.ceil(
-                self.setup.engine.meter.message(self._recalled) * self._ratio
+                self.setup.engine.meter.count_message(self._recalled) * self._ratio
             )
         return Outgoing(
             messages=self._whole,
@@ -276,10 +276,10 @@ class GuardedCall:
             return MeasuredRequest(sizes=sizes, ratio=1.0, tokens=self._tokens_of(self._whole))
         ratio = 1.0
         held = self._held_at_first
-        message_sizes = self._step.sizes("request", self._whole, meter.message)
+        message_sizes = self._step.sizes("request", self._whole, meter.count_message)
         if not meter.exact:
             # Earlier turns were sent with about as many recalled tokens as this one.
-            recalled = 0 if self._recalled is None else meter.message(self._recalled)
+            recalled = 0 if self._recalled is None else meter.count_message(self._recalled)
             ratio = correction(
                 message_sizes.reports(held.messages_after, 0),
                 sizes.overhead + recalled,
@@ -315,22 +315,22 @@ class GuardedCall:
         """
         meter = self.setup.engine.meter
         if not meter.counts_lists:
-            return math.ceil(meter.messages(messages) * self._ratio)
+            return math.ceil(meter.count_messages(messages) * self._ratio)
         request = self._request.override(messages=cast("list[AnyMessage]", [*messages]))
         request = self.setup.refused.without_refused(request, compacted=self._step.held)
         prompt = request.system_message
         sent = request.messages if prompt is None else [prompt, *request.messages]
-        return max(0, meter.whole(sent) - self._prompt_tokens)
+        return max(0, meter.count_list(sent) - self._prompt_tokens)
 
     @property
     def _prompt_tokens(self) -> int:
         prompt = self._request.system_message
-        return 0 if prompt is None else self.setup.engine.meter.message(prompt)
+        return 0 if prompt is None else self.setup.engine.meter.count_message(prompt)
 
     def _tokens_without_prompt(self, messages: Sequence[BaseMessage]) -> int:
         """Return the tokens of messages as a compaction counts them."""
         meter = self.setup.engine.meter
-        return meter.whole(messages) if meter.counts_lists else self._tokens_of(messages)
+        return meter.count_list(messages) if meter.counts_lists else self._tokens_of(messages)
 
     def _window_with(self, budget: int) -> Window:
         """Return a window with this budget for messages."""
@@ -538,4 +538,4 @@ def _overhead_of(request: ModelRequest[Any], setup: Setup) -> int:
     # The cache holds the tools, so that no other object gets their ids.
     _, size = setup.tools.get_or_make(key, lambda: (tools, tools_size(meter, tools)))
     prompt = request.system_message
-    return int(size) + (meter.message(prompt) if prompt is not None else 0)
+    return int(size) + (meter.count_message(prompt) if prompt is not None else 0)

@@ -62,7 +62,7 @@ NAMES = tuple(field.name for field in fields(SummarizationSettings) if field.nam
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
 """Settings that cannot change later, because agents and their states depend on them."""
 
-CALLER = 4  # frames from a warning of `_build` to the line that makes the middleware
+STACKLEVEL = 4  # frames from a warning of `_build` to the line that makes the middleware
 
 GUARDED = ContextVar("conspectus-guarded", default=False)
 """Whether a guard further out has measured the request already."""
@@ -157,7 +157,7 @@ class SummarizationMiddleware(
 
         `old` are arguments under LangChain's old names.
         """
-        renamed = read_deprecated(old, NAMES, stacklevel=CALLER + 1)
+        renamed = read_deprecated(old, NAMES, stacklevel=STACKLEVEL + 1)
         trigger = renamed.get("trigger") if settings.trigger is None else settings.trigger
         keep = renamed.get("keep", settings.keep) if settings.keep == KEEP else settings.keep
         model = model_of(settings.model, settings.summarizer)
@@ -173,7 +173,7 @@ class SummarizationMiddleware(
         self._make_unshared(settings)
         of_subclass = {*dir(type(self))} - {*dir(SummarizationMiddleware)}
         for caveat in self._setup.caveats(of_subclass):
-            warnings.warn(caveat, UserWarning, stacklevel=CALLER)
+            warnings.warn(caveat, UserWarning, stacklevel=STACKLEVEL)
 
     def _make_unshared(self, settings: SummarizationSettings) -> None:
         """Make what copies do not share: the archive of an address, and the tools."""

@@ -76,7 +76,7 @@ async def recall_for_turn(step: AgentStep) -> Update:
                 query=question.own,
                 own=frozenset({question.id}),
                 tokens=setup.recall_budget(step.state, setup.recall_tokens),
-                count=lambda text: setup.engine.meter.message(
+                count=lambda text: setup.engine.meter.count_message(
                     recalled_message(recalled_text(text), turn)
                 ),
             )
@@ -133,7 +133,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
                 **arguments,
                 in_view=frozenset(str(message.id) for message in view.messages),
                 tokens=current.recall_budget(step.state, tokens),
-                count=current.engine.meter.text,
+                count=current.engine.meter.count_text,
             )
         except ConspectusError as error:
             text = unreadable(error) if isinstance(error, ArchiveError) else str(error)

@@ -38,7 +38,9 @@ from conspectus.tokens import correction
 
 Update = dict[str, Any]
 
-PART = 256  # After a plan that changed nothing, the next waits for 1/PART more messages.
+VAIN_PLAN_DIVISOR = (
+    256  # After a plan that changed nothing, the next waits for 1/VAIN_PLAN_DIVISOR more messages.
+)
 NO_CHECKPOINTER = (
     "preview=True needs a graph that can be resumed after the question: give create_agent "
     "checkpointer=InMemorySaver(), or another one; or preview= a function, which is asked at once"
@@ -182,7 +184,7 @@ def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
     # there is a window.
     is_metered = window is not None and not meter.exact
     if is_metered:
-        columns.append(meter.message)
+        columns.append(meter.count_message)
     sizes = step.sizes("view", view, *columns)
     if not step.preserve and sizes.first_new < len(step.messages):
         name_messages(step.messages[sizes.first_new :], step.messages)
@@ -271,7 +273,7 @@ class MeasuredStep:
         vain = self.step.cache.vain_plan
         if (vain.head_id, vain.exceeded_window) != (self.step.held.head_id, self.exceeds_window):
             return False
-        return 0 <= len(self.view) - vain.messages < vain.messages // PART
+        return 0 <= len(self.view) - vain.messages < vain.messages // VAIN_PLAN_DIVISOR
 
     @cached_property
     def _reached(self) -> Size | None:
@@ -287,7 +289,7 @@ class MeasuredStep:
         if counting.by_list and counting.meter is not None:
             answer = next(iter(self.sizes.answers_since(self.reports_from)), None)
             if answer is not None and self.reports_from:
-                counted = counting.meter.whole(self.view[: answer.place + 1])
+                counted = counting.meter.count_list(self.view[: answer.place + 1])
                 reached = replace(reached, tokens=min(reached.tokens, counted))
         reported = counting.size_reported_after(self.sizes, self.reports_from)
         return replace(reached, tokens=max(reached.tokens, reported))

@@ -323,7 +323,7 @@ def with_parts(messages: Sequence[Any]) -> Sequence[Any]:
     return result if is_changed else messages
 
 
-def is_labelled_joined(message: Any) -> bool:
+def is_marked_joined(message: Any) -> bool:
     """Tell whether a LangChain message is marked as a joined one; dicts have no such mark."""
     if not is_message(message):
         return False

@@ -72,19 +72,19 @@ def framed_body(text: str) -> str:
     return as_notes(sendable(text).strip().removeprefix(SUMMARY_LINE).strip())
 
 
-def record_label(text: str) -> str:
-    """Return the label that tells a summary's record: its number and its body."""
+def signature_of(text: str) -> str:
+    """Return the signature of a summary's record: its number and its body."""
     number = _NUMBER.search(text)
     return f"{number[1] if number else ''}\n{summary_body(text)}"
 
 
-def record_labels(text: str) -> list[str]:
-    """Return the labels of the summaries with which a text may begin; see `record_label`.
+def signatures_in(text: str) -> list[str]:
+    """Return the signatures of the summaries with which a text may begin; see `signature_of`.
 
     Messages of the user may be joined to a summary, and any of them may quote another's number.
     """
     ends = [number.end() for number in islice(_ANY_NUMBER.finditer(text), MOST_NUMBERS)]
-    return [record_label(text[:end]) for end in ends] or [record_label(text)]
+    return [signature_of(text[:end]) for end in ends] or [signature_of(text)]
 
 
 SUMMARY_NAME = "summary"

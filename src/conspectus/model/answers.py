@@ -19,10 +19,11 @@ from conspectus.notes.data import Answer
 LEAST_TOKENS = 60
 """Tokens of a text that cites no message. Refusals of models and errors of gateways are shorter."""
 
-ONE_IN = 40
-"""A whole text without citations may be shorter: one token for so many that it replaces."""
+REPLACED_DIVISOR = 40
+"""A whole text without citations may be shorter: one part in so many of the tokens that it
+replaces."""
 
-LIMIT_SHARE = 3
+LIMIT_DIVISOR = 3
 """It never needs more than one part in so many of the limit that it was given."""
 
 SHORT = "it is short"
@@ -88,8 +89,8 @@ def rejection_reason(
     """Say in a short sentence why a text is no summary; return an empty text if it is one.
 
     A text that cites a message may be short. Findings that cite none need `LEAST_TOKENS`. A whole
-    text that cites none needs one token in `ONE_IN` of what it replaces, if those are fewer. So do
-    findings that are `cut`, as their citations often stand at their end.
+    text that cites none needs one part in `REPLACED_DIVISOR` of the tokens that it replaces, if
+    those are fewer. So do findings that are `cut`, as their citations often stand at their end.
 
     Args:
         text: the answer.
@@ -120,7 +121,7 @@ def rejection_reason(
         return f"no line of it cites a message that it was given, and {SHORT}"
     if leaving is None:
         leaving = sum(request.count(entry.reading) for entry in request.entries)
-    least = min(LEAST_TOKENS, leaving // ONE_IN, request.limit // LIMIT_SHARE)
+    least = min(LEAST_TOKENS, leaving // REPLACED_DIVISOR, request.limit // LIMIT_DIVISOR)
     return f"{SHORT} for what it stands for: {size} tokens of {least}" if size < least else ""
 
 

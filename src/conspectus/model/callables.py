@@ -17,7 +17,7 @@ from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.message import message_of
 from conspectus.model.answers import rejection_reason
 from conspectus.model.base import SummaryRequest, check_settings
-from conspectus.model.calls import AnswerCheck, Caller, SteppedSummarizer
+from conspectus.model.calls import AnswerCheck, ModelCalls, SteppedSummarizer
 from conspectus.model.chunks import Part, divide
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class CallableSummarizer(SteppedSummarizer):
         place = f"{getattr(code, '__module__', '')}.{qualname}"
         self.identity = f"{place} {_hash_of_code(getattr(code, '__code__', None))} {self._trim}"
 
-    async def _write(self, request: SummaryRequest, caller: Caller) -> str:
+    async def _write(self, request: SummaryRequest, calls: ModelCalls) -> str:
         request = replace(request, form="whole")
         summary = request.summary_so_far
         check = partial(rejection_reason, request=request, min_tokens=self.min_tokens)
@@ -84,10 +84,10 @@ class CallableSummarizer(SteppedSummarizer):
                 read_tokens = request.tokens
                 check_piece: AnswerCheck = check
             else:
-                read_tokens = caller.size(piece)
+                read_tokens = calls.size(piece)
                 check_piece = partial(check, leaving=read_tokens)
             size = read_tokens + request.count(summary)
-            summary = await caller.ask(messages, check_piece, size=size)
+            summary = await calls.ask(messages, check_piece, size=size)
         return summary
 
 

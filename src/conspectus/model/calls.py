@@ -63,7 +63,7 @@ class CallAnswer:
 
 
 @dataclass(slots=True)
-class Caller:
+class ModelCalls:
     """Calls one model, and keeps the cost of each call. `name` is its name in errors."""
 
     model: Runnable[Any, Any]
@@ -245,16 +245,16 @@ class SteppedSummarizer:
     _model: Runnable[Any, Any]
     _timeout: float | None
     _request_kind = "smallest"
-    _write: Callable[[SummaryRequest, Caller], Awaitable[str]]
+    _write: Callable[[SummaryRequest, ModelCalls], Awaitable[str]]
 
     @cached_property
     def _refused(self) -> set[RefusedFeature]:
         """What the model's template has refused so far, for all of its later requests."""
         return set()
 
-    def _caller_for(self, request: SummaryRequest) -> Caller:
+    def _calls_for(self, request: SummaryRequest) -> ModelCalls:
         """Return what makes the calls for a request."""
-        return Caller(
+        return ModelCalls(
             self._model,
             self.name,
             request.count,
@@ -265,20 +265,20 @@ class SteppedSummarizer:
 
     async def summarize_flow(self, request: SummaryRequest) -> Summary:
         """Summarise, step by step; without entries, the summary so far is returned."""
-        caller = self._caller_for(request)
+        calls = self._calls_for(request)
         if not request.entries:
             return Summary(request.summary_so_far, read=())
         try:
-            text = await self._write(request, caller)
+            text = await self._write(request, calls)
         except SummaryError as failure:
-            failure.cost = sum(caller.costs, Cost())
+            failure.cost = sum(calls.costs, Cost())
             raise
         return Summary(
             text,
             read=tuple(entry.key for entry in request.entries),
-            cost=sum(caller.costs, Cost()),
-            request_kind=caller.kind,
-            cut=sum(caller.cuts),
+            cost=sum(calls.costs, Cost()),
+            request_kind=calls.kind,
+            cut=sum(calls.cuts),
         )
 
     def summarize(self, request: SummaryRequest) -> Summary:

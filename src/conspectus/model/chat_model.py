@@ -19,7 +19,7 @@ from conspectus.model import prompts
 from conspectus.model.answer_limits import answer_limit
 from conspectus.model.answers import rejection_reason
 from conspectus.model.base import AnswerForm, LastRequest, SummaryRequest, check_settings
-from conspectus.model.calls import Caller, SteppedSummarizer, model_and_provider, profile_window
+from conspectus.model.calls import ModelCalls, SteppedSummarizer, model_and_provider, profile_window
 from conspectus.model.chunks import Part, divide
 from conspectus.model.sentences import shortened
 from conspectus.tokens.meter import PER_MESSAGE
@@ -44,7 +44,7 @@ LEAST_NOTES = 50
 ANSWER_DIVISOR = 3
 """An answer takes at most one part in so many of the window, so that the rest is for reading."""
 
-NOTES_SHARE = 3
+REPORTS_DIVISOR = 3
 """Notes on the earlier pieces take one part in so many of the reading of the last piece."""
 
 _LARGEST_LABEL = "999 of 999"
@@ -135,22 +135,22 @@ class ChatModelSummarizer(SteppedSummarizer):
         """Tokens that an answer of its model can have at most; None if nothing limits it."""
         return answer_limit(self.model)
 
-    async def _write(self, request: SummaryRequest, caller: Caller) -> str:
+    async def _write(self, request: SummaryRequest, calls: ModelCalls) -> str:
         if self.form == "whole":
             request = replace(request, form="whole")
         if request.last is not None:
-            return await self._ask_after_last_request(request.last, request, caller)
+            return await self._ask_after_last_request(request.last, request, calls)
         request = request.within(self.answer_limit)
-        return await _Reading(self, request, caller).summary()
+        return await _Reading(self, request, calls).summary()
 
-    def _caller_for(self, request: SummaryRequest) -> Caller:
-        caller = super()._caller_for(request)
+    def _calls_for(self, request: SummaryRequest) -> ModelCalls:
+        calls = super()._calls_for(request)
         if request.last is None:
-            return caller
-        return replace(caller, model=request.last.bound(), kind="cached")
+            return calls
+        return replace(calls, model=request.last.bound(), kind="cached")
 
     async def _ask_after_last_request(
-        self, last: LastRequest, request: SummaryRequest, caller: Caller
+        self, last: LastRequest, request: SummaryRequest, calls: ModelCalls
     ) -> str:
         """Ask for the summary after an agent's last request, which has all that must be read.
 
@@ -159,13 +159,13 @@ class ChatModelSummarizer(SteppedSummarizer):
         """
         from langchain_core.messages import HumanMessage
 
-        request = request.within(answer_limit(caller.model))
+        request = request.within(answer_limit(calls.model))
         instruction = HumanMessage(prompts.instruction(request))
-        return await caller.ask(
+        return await calls.ask(
             [*last.messages, instruction],
             partial(rejection_reason, request=request, min_tokens=self.min_tokens),
             most=request.accepted_up_to or request.limit,
-            size=request.last_tokens + caller.size([instruction]),
+            size=request.last_tokens + calls.size([instruction]),
             once=True,
         )
 
@@ -236,7 +236,7 @@ class _Reading:
     """The reading of one span, in one piece or several."""
 
     def __init__(
-        self, summarizer: ChatModelSummarizer, request: SummaryRequest, caller: Caller
+        self, summarizer: ChatModelSummarizer, request: SummaryRequest, calls: ModelCalls
     ) -> None:
         """Measure the span.
 
@@ -246,7 +246,7 @@ class _Reading:
         limit = min(request.limit, summarizer._window // ANSWER_DIVISOR)
         self.summarizer = summarizer
         self.request = replace(request, limit=limit)
-        self.caller = caller
+        self.calls = calls
         self.parts = [
             Part(entry, entry.reading, self._size(entry, entry.reading))
             for entry in request.entries
@@ -260,14 +260,14 @@ class _Reading:
         """Calculate how many tokens of messages one reading holds next to the notes so far."""
         # Empty frames are measured, too, so that no estimate is too low.
         empty_prompt = self._prompt(_messages("-"))
-        self.base = self.caller.size(empty_prompt) + self.request.count(prompts.PART)
+        self.base = self.calls.size(empty_prompt) + self.request.count(prompts.PART)
         taken = self.base + self.request.limit + 2 * PER_MESSAGE
         window = self.summarizer._window
         self.room = window - taken
         self.trim = max(self.summarizer._trim or self.room, LEAST_READING)
         if self.room < LEAST_READING:
             raise SummarizerOverflow(
-                f"the window of {self.caller.name} is {window:,} tokens; prompt, notes so far and "
+                f"the window of {self.calls.name} is {window:,} tokens; prompt, notes so far and "
                 f"answer take {taken:,} of them, which leaves too few to read with; use a model "
                 "with a larger window, or ask for a smaller summary"
             )
@@ -318,7 +318,7 @@ class _Reading:
     async def _summary_of(self, material: str, size: int | None = None) -> str:
         """Ask for the summary. `size` is the size of the prompt in tokens, if it is known."""
         request = self.request
-        return await self.caller.ask(
+        return await self.calls.ask(
             self._prompt(material),
             partial(rejection_reason, request=request, min_tokens=self.summarizer.min_tokens),
             most=request.accepted_up_to or request.limit,
@@ -335,7 +335,7 @@ class _Reading:
         """
         for number in (len(pieces), len(pieces) + 1):
             others = number - 1
-            share = self.room // (NOTES_SHARE * others) - around_notes
+            share = self.room // (REPORTS_DIVISOR * others) - around_notes
             each = max(LEAST_NOTES, min(self.request.limit, share))
             notes = others * (each + around_notes)
             if notes > self.room // 2:
@@ -375,7 +375,7 @@ class _Reading:
             min_tokens=self.summarizer.min_tokens,
             leaving=_total(piece),
         )
-        return await self.caller.ask(self._prompt(_framed(piece), limit), check)
+        return await self.calls.ask(self._prompt(_framed(piece), limit), check)
 
     def _prompt(self, material: str, part: int = 0) -> list[Any]:
         return prompts.prompt(self.summarizer._template, self.request, material, part)

@@ -15,10 +15,10 @@ from conspectus.core.policy import SLACK
 from conspectus.errors import InputError
 from conspectus.messages import is_summary_message
 from conspectus.model.answer_limits import answer_limit
-from conspectus.model.answers import ONE_IN, rejection_reason
+from conspectus.model.answers import REPLACED_DIVISOR, rejection_reason
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import CallableSummarizer, readings
-from conspectus.model.calls import Caller
+from conspectus.model.calls import ModelCalls
 from conspectus.model.prompts import length
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]
@@ -117,14 +117,14 @@ class PromptedSummarizer(CallableSummarizer):
         limits = f"{longest} {self.answer_limit}"
         self.identity = "\0".join([class_and_name, options, limits, *map(repr, templates)])
 
-    async def _write(self, request: SummaryRequest, caller: Caller) -> str:
+    async def _write(self, request: SummaryRequest, calls: ModelCalls) -> str:
         request = request.within(self.answer_limit)
         longest_answer = (
             request.limit if request.accepted_up_to is None else request.accepted_up_to
         ) + SLACK
         leaving = sum(request.count(entry.reading) for entry in request.entries)
         check = partial(
-            rejection_reason, request=request, min_tokens=min(FEWEST, leaving // ONE_IN)
+            rejection_reason, request=request, min_tokens=min(FEWEST, leaving // REPLACED_DIVISOR)
         )
         summary = request.summary_so_far
         pieces = self._pieces(request, summary, leaving)
@@ -136,7 +136,7 @@ class PromptedSummarizer(CallableSummarizer):
                 fill_template(self._templates[bool(summary)], slots), request.limit
             )
             most = longest_answer if piece is pieces[-1] else None
-            summary = await caller.ask(prompt, check, most=most)
+            summary = await calls.ask(prompt, check, most=most)
         return summary
 
     def _pieces(self, request: SummaryRequest, summary: str, leaving: int) -> list[Any]:

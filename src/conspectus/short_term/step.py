@@ -31,7 +31,7 @@ from conspectus.messages import is_summary_message, read_messages, summary_messa
 from conspectus.messages.alternation import (
     alternating,
     as_users,
-    is_labelled_joined,
+    is_marked_joined,
     joins_by_setting,
     message_after,
     took_two_in_a_row,
@@ -84,7 +84,7 @@ class Invocation:
         return fill_template(self.call.final_prompt, slots)
 
     def _size_of(self, summary: str) -> int:
-        return self.meter.messages(self._in_template(summary))
+        return self.meter.count_messages(self._in_template(summary))
 
     def _view_in_template(self, view: Sequence[Any]) -> list[BaseMessage]:
         """Put the messages of a view into the caller's template, as `build_result` does."""
@@ -100,7 +100,7 @@ class Invocation:
         call = self.call
         templates = (call.initial_summary_prompt, call.existing_summary_prompt)
         longest = max(self.limit, self.threshold)
-        summarizer = PromptedSummarizer(call.model, templates, longest, self.meter.message)
+        summarizer = PromptedSummarizer(call.model, templates, longest, self.meter.count_message)
         policy = Policy(trigger=(Clause(tokens=max(1, self.threshold)),))
         settings = Settings(
             summarizer=summarizer,
@@ -124,8 +124,8 @@ class Invocation:
         """Summarise if due; return the running summary, and the messages it does not replace."""
         chain = await self._find_chain(archive)
         sent = [*self.system, *self.summary_messages, *self.remaining]
-        has_gathered = self.meter.whole(self.remaining) >= self.threshold
-        if not has_gathered and self.meter.whole(sent) <= self.limit:
+        has_gathered = self.meter.count_list(self.remaining) >= self.threshold
+        if not has_gathered and self.meter.count_list(sent) <= self.limit:
             return self.running, self.remaining
         history = HistoryContext(
             self._engine(archive),
@@ -134,7 +134,7 @@ class Invocation:
             head_source=StateHoldsRecords(chain),
         )
         view = share_out_count(self._read_view(history, chain))
-        ids = {item.key: item.entry.id for item in view.items if item.entry and not item.summary}
+        ids = {item.key: item.entry.id for item in view.items if item.entry and not item.is_summary}
 
         def after(record: Record) -> RunningSummary | None:
             return self._running_after(record, ids)
@@ -202,7 +202,7 @@ class Invocation:
         if archive is None:
             return ()
         chain: Chain = await archive.call_either_way(
-            archive.chain_labelled, self.scope, name_of(self.running)
+            archive.chain_by_signature, self.scope, name_of(self.running)
         )
         head_id = chain[-1].id if chain else ""
         if (await archive.call_either_way(archive.head_id, self.scope)) not in (None, head_id):
@@ -218,8 +218,8 @@ class Invocation:
             summaries = [_summary_message(self.running.summary, chain[-1] if chain else None)]
         entries = read_messages([*self.system, *summaries, *self.remaining])
         view = view_of(history, entries, chain)
-        size = history.engine.meter.messages(self.summary_messages)
-        items = (replace(item, tokens=size) if item.summary else item for item in view.items)
+        size = history.engine.meter.count_messages(self.summary_messages)
+        items = (replace(item, tokens=size) if item.is_summary else item for item in view.items)
         return replace(view, items=tuple(items))
 
     def build_result(
@@ -282,11 +282,11 @@ def without_joined_summary(messages: Any, summary_messages: Messages) -> Any:
 
     A value that is no list of messages is returned as it is.
     """
-    if not is_listing(messages) or not any(map(is_labelled_joined, messages)):
+    if not is_listing(messages) or not any(map(is_marked_joined, messages)):
         return messages
     summaries = [str(message.content) for message in summary_messages]
     return [
-        _without_summary(message, summaries) if is_labelled_joined(message) else message
+        _without_summary(message, summaries) if is_marked_joined(message) else message
         for message in messages
     ]
 

@@ -113,7 +113,7 @@ class TokenMeter:
         PolicyError: the counter is invalid, or returns an invalid count.
 
     Example:
-        >>> TokenMeter(model="gpt-4o").text("The tokens of a text are estimated.")
+        >>> TokenMeter(model="gpt-4o").count_text("The tokens of a text are estimated.")
         8
     """
 
@@ -129,7 +129,7 @@ class TokenMeter:
         if isinstance(counter, str):
             self._text = vocabulary(counter)
         elif callable(counter):
-            self._counter = MessageCounter(counter, copy(self).message)  # or estimated
+            self._counter = MessageCounter(counter, copy(self).count_message)  # or estimated
             self._list_counter = self._counter
             self._way = object()
         elif counter is not None:
@@ -140,7 +140,7 @@ class TokenMeter:
         elif self.family == "unknown":
             _warn_unknown(model)
 
-    def entry(self, message: Message) -> int:
+    def count_entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
         size: int
         way, size = message.remembered.tokens or (None, 0)  # of the newest meter
@@ -174,26 +174,26 @@ class TokenMeter:
         """Whether a caller's counter counts, for whom a list need not be the sum of its parts."""
         return self._list_counter is not None
 
-    def whole(self, messages: Sequence[Source]) -> int:
+    def count_list(self, messages: Sequence[Source]) -> int:
         """Count a list of messages as it is sent: a caller's counter is called once, with all.
 
         Its base is included. Where it takes no such list, and for an estimate or a vocabulary, it
         is the sum of the messages.
         """
         if self._list_counter is None:
-            return self.messages(messages)
-        counted = self._list_counter.whole(messages)
-        return self.messages(messages) + self.base if counted is None else counted
+            return self.count_messages(messages)
+        counted = self._list_counter.count_list(messages)
+        return self.count_messages(messages) + self.base if counted is None else counted
 
-    def message(self, message: Source) -> int:
+    def count_message(self, message: Source) -> int:
         """Count the tokens of one message."""
-        return self.entry(read_message(message))
+        return self.count_entry(read_message(message))
 
-    def messages(self, messages: Sequence[Source]) -> int:
+    def count_messages(self, messages: Sequence[Source]) -> int:
         """Count the tokens of several messages, each alone."""
-        return sum(map(self.message, messages))
+        return sum(map(self.count_message, messages))
 
-    def text(self, text: str) -> int:
+    def count_text(self, text: str) -> int:
         """Count the tokens of a text inside a message."""
         if self._counter is None:
             return math.ceil(self._text(text) * self.ratio)
@@ -210,12 +210,12 @@ class TokenMeter:
         assert self._counter is not None
         return max(0, self._counter.of_text(text) - self.base)
 
-    def tools(self, tools: Sequence[Any]) -> int:
+    def count_tools(self, tools: Sequence[Any]) -> int:
         """Count the tokens that tools, in any form, add to a request; or raise `PolicyError`."""
         if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable | None):
             raise PolicyError(f"tools must be a list of tools, not {tools!r}")
         prompt = TOOL_PROMPT.get(self.family, 0) if tools else 0
-        return prompt + sum(PER_TOOL + self.text(_schema(tool)) for tool in tools or ())
+        return prompt + sum(PER_TOOL + self.count_text(_schema(tool)) for tool in tools or ())
 
     @property
     def correction(self) -> dict[str, float]:
@@ -309,7 +309,7 @@ class MessageCounter:
 
         return self._single([], HumanMessage(text), {"role": "user", "content": text})
 
-    def whole(self, messages: Sequence[Source]) -> int | None:
+    def count_list(self, messages: Sequence[Source]) -> int | None:
         """Return the tokens of a list, called as its caller would; None where it takes no such.
 
         Lists with dicts are shown as they are, and as LangChain messages if the counter does not
