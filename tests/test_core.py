@@ -339,7 +339,7 @@ def test_a_tied_exchange_brings_its_results():
         tool_item("1", "3"),
         user_item(),
     ]
-    assert match_calls(items).group == (0, 0, 0, 0, 4)
+    assert match_calls(items).part_of == (0, 0, 0, 0, 4)
 
 
 def test_a_late_second_answer_stays_until_it_was_read():
