@@ -204,7 +204,7 @@ def test_the_wait_after_a_failure_counts_like_the_trigger():
         compactor._engine,
         Scope("local", "t", "main"),
         trigger_size=Size(2_000, 20),
-        reached=Size(20, 5),
+        rearm_from=Size(20, 5),
     )
     view = run(load_view(history, read_messages(talk_of(20))))
     assert view.head is not None

@@ -24,7 +24,7 @@ from conspectus.engine.clips import clip_item
 from conspectus.engine.engine import Engine
 from conspectus.engine.failures import take_over_failure
 from conspectus.engine.history import PREPARE_FROM
-from conspectus.engine.measuring import share_out_count
+from conspectus.engine.measuring import share_out_count, size_known_by_answer
 from conspectus.engine.memory import FailedSummary
 from conspectus.engine.view import View, ViewItem
 from conspectus.engine.viewing import messages_to_send, remaining_items
@@ -110,16 +110,16 @@ def plan_for(
     if also_reserved and window is not None:
         window = replace(window, reserved=window.reserved + also_reserved)
     failed: FailedSummary | None = None
-    growth_until_used = 0.0
     if for_preparation:
-        growth_until_used = 1 - PREPARE_FROM
         trigger_size: Size | None = divide_size(history.size_for_trigger(size), PREPARE_FROM)
-        reached: Size | None = None
+        past = PastSizes(stuck_at=stuck_at(view))
     else:
         over = history.exceeds_window(size)
         failed = history.memory.failure_of(view.head_id, size.messages, over)
         trigger_size = history.trigger_size
-        reached = failed.next_try_from if failed is not None else _reached(view)
+        past = _past_sizes(view, failed)
+    if also_reserved:
+        past = replace(past, stuck_at=None)
     plan = make_plan(
         view.items,
         engine.policy,
@@ -127,18 +127,14 @@ def plan_for(
         trigger_size=trigger_size,
         first_kept=_first_kept_by_counter(view),
         base=base_of(view),
-        past=PastSizes(
-            rearm_from=reached,
-            failed_at=failed.size.tokens if failed is not None and failed.over else None,
-            stuck_at=None if also_reserved else stuck_at(view),
-        ),
+        past=past,
         options=PlanOptions(
             force=force,
             clip=engine.clip_pointer is not None,
             clip_users=history.store.keeps_originals,
             floor=engine.empty_summary_tokens + _least_text(engine),
             never_larger=engine.writes_without_model,
-            growth=growth_until_used,
+            growth=1 - PREPARE_FROM if for_preparation else 0,
         ),
     )
     if failed is None or not isinstance(plan, Keep) or plan.due:
@@ -148,34 +144,39 @@ def plan_for(
     return replace(plan, reason=FAILED_BEFORE % failed.size.messages)
 
 
+def _past_sizes(view: View, failed: FailedSummary | None) -> PastSizes:
+    """Return the sizes from which a history must grow before it is compacted again."""
+    return PastSizes(
+        rearm_from=_rearm_from(view) if failed is None else failed.next_try_from,
+        failed_at=failed.size.tokens if failed is not None and failed.over else None,
+        stuck_at=stuck_at(view),
+    )
+
+
 def _would_be_due(view: View) -> bool:
     """Tell whether a history would be compacted now, if its last compaction had not failed."""
     history = view.history
     over = history.exceeds_window(view.size)
-    return over or history.fires(history.size_for_trigger(view.size), since=_reached(view))
+    return over or history.fires(history.size_for_trigger(view.size), rearm_from=_rearm_from(view))
 
 
-def _reached(view: View) -> Size | None:
-    """Return the size that the latest compaction reached, as the trigger counts.
-
-    A counter that reads the usage of answers knows this size only after the next answer.
-    """
+def _rearm_from(view: View) -> Size | None:
+    """Return the size that the latest compaction reached, as the trigger counts."""
     history = view.history
     if history.trigger_size is not None:
-        return history.reached
+        return history.rearm_from
     head = view.head
-    meter = history.engine.meter
     if head is None:
         return None
+    meter = history.engine.meter
     if not meter.counts_lists:
         return head.size_after
-    since = head.messages_after
-    places = range(since, len(view.items))
+    places = range(head.messages_after, len(view.items))
     first_answer = next((place for place in places if view.items[place].role == "assistant"), None)
     if first_answer is None:
         return head.size_after
-    counted = meter.count_list(view.sources[: first_answer + 1])
-    return Size(min(head.tokens_after, counted), since)
+    size = Size(head.tokens_after, head.messages_after)
+    return size_known_by_answer(size, meter, view.sources[: first_answer + 1])
 
 
 def _least_text(engine: Engine) -> int:

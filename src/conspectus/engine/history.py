@@ -107,8 +107,9 @@ class HistoryContext:
     """The size that is compared with the trigger, if the caller has a count of its own."""
     count_view: Callable[[Sequence[Any]], Size] | None = None
     """Counts a view as the trigger does; None if the trigger uses the meter's count."""
-    reached: Size | None = None
-    """The size that the latest compaction reached, as the trigger counts."""
+    rearm_from: Size | None = None
+    """The size that the latest compaction reached, as the trigger counts: it must have grown from
+    there before the same trigger counts again."""
     correction: float | None = None
     """The correction of the estimate by reports of usage, if the caller knows it."""
     is_continuation: bool = False
@@ -150,12 +151,9 @@ class HistoryContext:
         """Tell whether a view of this size does not fit the window."""
         return self.window is not None and size.tokens > self.window.budget
 
-    def fires(self, size: Size, since: Size | None = None) -> bool:
-        """Tell whether the trigger fires at a size.
-
-        With `since`, the size that the last compaction reached, the history must have grown enough.
-        """
-        return self.engine.policy.fired(size, self.limit, since) is not None
+    def fires(self, size: Size, rearm_from: Size | None = None) -> bool:
+        """Tell whether the trigger fires at a size; for `rearm_from` see `Policy.fired`."""
+        return self.engine.policy.fired(size, self.limit, rearm_from) is not None
 
     def size_for_trigger(self, size: Size) -> Size:
         """Return what the trigger is compared with: the caller's own count, else this size."""
@@ -178,4 +176,4 @@ class HistoryContext:
         """
         if self.nears_trigger(size) or self.exceeds_window(size):
             return False
-        return not self.fires(size, since=head.size_after if head else None)
+        return not self.fires(size, rearm_from=head.size_after if head else None)

@@ -10,7 +10,8 @@ from conspectus.core.policy import EMBEDDED
 from conspectus.core.records import Record
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.view import View
-from conspectus.tokens import UsageReport, correction
+from conspectus.messages import Source
+from conspectus.tokens import TokenMeter, UsageReport, correction
 
 MOST_SCALE = 2.0
 """Single counts are used if their sum is between half and twice the count of the list."""
@@ -70,6 +71,21 @@ def share_out_count(view: View) -> View:
         engine = replace(engine, clip_pointer=None)
     engine = engine.measuring_by(meter.scaled(total / sum(sizes)))
     return view.with_sizes(replace(history, engine=engine), sizes, total)
+
+
+def size_known_by_answer(
+    size: Size, meter: TokenMeter, messages_to_answer: Sequence[Source]
+) -> Size:
+    """Return the size that a compaction reached, after the model's first answer to it.
+
+    A caller's counter that reads the usage of answers knows this size only from that answer on.
+
+    Args:
+        size: what was counted when the compaction was put in force.
+        meter: of the caller's counter.
+        messages_to_answer: the view, from its first message to that answer.
+    """
+    return replace(size, tokens=min(size.tokens, meter.count_list(messages_to_answer)))
 
 
 def evicted_since_model(head: Record | None) -> Size:

@@ -201,7 +201,7 @@ class AgentStep:
             window,
             head_source=head_source,
             checkpointed=self.run.saved,
-            reached=held.size_after,
+            rearm_from=held.size_after,
             correction=ratio,
         )
 

@@ -19,6 +19,7 @@ from conspectus.core.items import Size, Window
 from conspectus.engine.background import prepare_messages
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext
+from conspectus.engine.measuring import size_known_by_answer
 from conspectus.engine.result import CompactionResult
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.agent_step import AgentStep
@@ -236,7 +237,7 @@ class MeasuredStep:
         ratio = None if self.window is None else self.ratio
         return replace(
             self.step.history(self.window, ratio),
-            reached=self._reached,
+            rearm_from=self._rearm_from,
             trigger_size=self.trigger_size,
             count_view=self.step.size_of,
         )
@@ -265,8 +266,8 @@ class MeasuredStep:
         limit = None if self.window is None else self.window.limit
         if policy.fired(self.trigger_size, limit) is None:
             return False
-        # Checked last, because the reached size may have to be counted.
-        return policy.fired(self.trigger_size, limit, self._reached) is not None
+        # Checked last, because that size may have to be counted.
+        return policy.fired(self.trigger_size, limit, self._rearm_from) is not None
 
     def _is_planned_in_vain(self) -> bool:
         """Tell whether a plan for nearly the same history has changed nothing."""
@@ -276,23 +277,22 @@ class MeasuredStep:
         return 0 <= len(self.view) - vain.messages < vain.messages // VAIN_PLAN_DIVISOR
 
     @cached_property
-    def _reached(self) -> Size | None:
+    def _rearm_from(self) -> Size | None:
         """The size that the latest compaction reached, as the trigger counts.
 
         The first answer after the compaction may report more than was counted, or less if the
         caller's counter reads reported usage.
         """
-        reached = self.step.held.size_after
-        if reached is None:
+        size = self.step.held.size_after
+        if size is None:
             return None
         counting = self.step.setup.counting
         if counting.by_list and counting.meter is not None:
             answer = next(iter(self.sizes.answers_since(self.reports_from)), None)
             if answer is not None and self.reports_from:
-                counted = counting.meter.count_list(self.view[: answer.place + 1])
-                reached = replace(reached, tokens=min(reached.tokens, counted))
+                size = size_known_by_answer(size, counting.meter, self.view[: answer.place + 1])
         reported = counting.size_reported_after(self.sizes, self.reports_from)
-        return replace(reached, tokens=max(reached.tokens, reported))
+        return replace(size, tokens=max(size.tokens, reported))
 
     def step_after(self, result: CompactionResult, held_at_first: HeadState) -> StepUpdate:
         """Return how the step ends with the result of its compaction.
