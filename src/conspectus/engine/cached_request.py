@@ -62,7 +62,7 @@ def request_template(engine: Engine, setting: object, window: int | None) -> Las
     `setting` is the Runnable that the loop calls, or a kind of request: then it is the
     summariser's.
     """
-    if not engine.cached:
+    if not engine.uses_prompt_cache:
         return None
     models = (engine.traits_of(by).model for by in engine.summarizers)
     model = setting if is_runnable(setting) else next(filter(is_runnable, models), None)

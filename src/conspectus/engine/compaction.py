@@ -124,7 +124,7 @@ async def put_in_force(leaving: Leaving, attempts: Attempts) -> Committed:
     draft = await ask_for_approval(leaving, written)
 
     record, after = fit_record(leaving, draft)  # exactly what the model will be sent
-    check_budget(after, leaving)
+    check_budget(leaving, after)
     await notify_hooks(leaving)  # the caller's own, which change nothing
     await commit(leaving, record)  # unless another worker was first
     return Committed(record, after)

@@ -34,7 +34,7 @@ _WRITERS: dict[_DraftName, _Writer] = {}
 """The drafts that workers of this process are writing."""
 
 _LOCK = threading.Lock()
-"""Held while a writer is looked up and replaced."""
+"""Held while a writer is looked up and replaced or taken out."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_WRITERS.clear)
@@ -57,8 +57,9 @@ async def draft_lock(history: HistoryContext, name: str) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        if _WRITERS.get(draft) is own:
-            del _WRITERS[draft]
+        with _LOCK:
+            if _WRITERS.get(draft) is own:
+                del _WRITERS[draft]
 
 
 def _claim_draft(draft: _DraftName, own: _Writer) -> _Writer:

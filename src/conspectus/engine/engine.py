@@ -130,7 +130,7 @@ class Engine:
     def summary_identity(self, focus: str) -> str:
         """Name all that changes a summary, except its messages and its plan."""
         settings = self.settings
-        request = "cached" if self.cached else "smallest"
+        request = "cached" if self.uses_prompt_cache else "smallest"
         parts = (
             *self.summarizers.values(),
             focus,
@@ -173,8 +173,11 @@ class Engine:
         return replace(self, policy=policy, meter=meter, empty_summary_tokens=empty_summary_tokens)
 
     @property
-    def cached(self) -> bool:
-        """Whether summaries are asked for after the agent's last request, where possible."""
+    def uses_prompt_cache(self) -> bool:
+        """Whether summaries are asked for after the agent's last request, where possible.
+
+        A provider's cache then holds that request, so that only the new words are paid in full.
+        """
         return self.settings.summary_request != "smallest"
 
     async def redacted(self, texts: Sequence[str], redaction: Redaction | None = None) -> list[str]:

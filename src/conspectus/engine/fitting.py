@@ -44,12 +44,12 @@ def fit_record(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
     return record, after
 
 
-def check_budget(after: View, leaving: Leaving) -> None:
+def check_budget(leaving: Leaving, after: View) -> None:
     """Raise `SummaryError` if a view does not fit, unless no smaller view is legal."""
     plan = leaving.plan
-    if plan.budget is None or after.size.tokens <= plan.budget:
-        return
-    if plan.fits:
+    if not plan.fits:
+        return  # it is the smallest view that is legal, and the result says that it does not fit
+    if plan.budget is not None and after.size.tokens > plan.budget:
         raise SummaryError(STILL_TOO_LARGE.format(after.size.tokens, plan.budget))
 
 

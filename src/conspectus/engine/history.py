@@ -135,9 +135,9 @@ class HistoryContext:
         """Where its records, drafts and originals are."""
         archive = self.engine.archive
         if archive is None:
-            owner = id(self.engine.memories)
+            lock_key = id(self.engine.memories)
             return UnarchivedHistory(
-                self.memory, owner, self.head_source.in_state, self.checkpointed
+                self.memory, lock_key, self.head_source.in_state, self.checkpointed
             )
         return ArchivedHistory(archive, self.scope, self.head_source.in_state, self.label_of_record)
 

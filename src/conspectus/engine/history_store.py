@@ -222,15 +222,11 @@ class UnarchivedHistory:
     """The store of a history without an archive: this process remembers records and drafts."""
 
     memory: SessionMemory
-    owner: int  # a number of the memory of all sessions
+    lock_key: int  # the same for all sessions of one `Memories`
     caller_keeps_head: bool
     checkpointed: bool  # a checkpointer keeps the caller's state, records included
 
     keeps_originals = False
-
-    @property
-    def lock_key(self) -> int:
-        return self.owner
 
     async def head_id(self) -> str:
         chain = self.memory.chain

@@ -13,8 +13,8 @@ from conspectus.engine.view import View
 from conspectus.messages import Source
 from conspectus.tokens import TokenMeter, UsageReport, correction
 
-MOST_SCALE = 2.0
-"""Single counts are used if their sum is between half and twice the count of the list."""
+MOST_SUM_FACTOR = 2.0
+"""The sum of single counts may be so many times the count of the list, or that fraction of it."""
 
 
 def correct_sizes(view: View) -> View:
@@ -28,8 +28,8 @@ def correct_meter(
 ) -> HistoryContext:
     """Return a history whose meter is corrected by reports of usage.
 
-    If there are no reports since the record in force, the correction of that record is used. With
-    another one, the same view would have another size, and would be compacted again.
+    If there are no reports since the record in force, the correction of that record is used.
+    Another correction would give the same view another size, so that it would be compacted again.
     """
     meter = history.engine.meter
     known = head.corrections if head else {}
@@ -52,9 +52,9 @@ def correct_meter(
 def share_out_count(view: View) -> View:
     """Return a view with the total of a caller's counter divided among its messages.
 
-    Each message gets a part of the total in proportion to its own count. If the single counts do
-    not say much about the list (`MOST_SCALE`), the shares come from the estimate, and nothing is
-    clipped.
+    Each message gets a part of the total in proportion to its own count. If the sum of the single
+    counts is far from the total (`MOST_SUM_FACTOR`), the shares come from the estimate, and nothing
+    is clipped.
     """
     history = view.history
     engine = history.engine
@@ -65,7 +65,7 @@ def share_out_count(view: View) -> View:
     sizes = [item.tokens for item in view.items]
     if total <= 0 or total == sum(sizes):
         return view
-    if not sum(sizes) / MOST_SCALE <= total <= sum(sizes) * MOST_SCALE:
+    if not sum(sizes) / MOST_SUM_FACTOR <= total <= sum(sizes) * MOST_SUM_FACTOR:
         meter = meter.estimating()
         sizes = [meter.count_message(item.source) for item in view.items]
         engine = replace(engine, clip_pointer=None)

@@ -25,7 +25,8 @@ from conspectus.model.base import LastRequest
 from conspectus.tokens import UsageReport
 
 MOST_FAILURES = 8
-"""Failures in a row that delay the next try. After these a history has doubled."""
+"""Failures in a row that delay the next try. 1.1 to the power of 8 is about 2, so that a history
+doubles in the time of them."""
 
 KEPT_OF_A_SESSION = 8
 """The most drafts, and chains of records, of a session without an archive."""
@@ -36,14 +37,17 @@ class FailedSummary:
     """A summary that failed, or that a person declined."""
 
     head_id: str  # of the record that was in force; empty if there was none
-    trigger_size: Size  # the size of the history as its trigger counts
-    size: Size  # the same; of a view in the foreground as the meter counts it
+    trigger_size: Size  # of the history, as its trigger counts
+    size: Size  # of the view, as the meter counts it; of a failed preparation `trigger_size`
     over: bool  # it did not fit the window
     times: int = 1  # failures in a row
 
     @property
     def next_try_from(self) -> Size:
-        """The size that must grow by a tenth before the next try; each failure adds a tenth."""
+        """The size from which the history must grow by a tenth before the next try.
+
+        Each further failure in a row raises it by a tenth.
+        """
         tenths = min(self.times, MOST_FAILURES) - 1
         return scale_size(self.trigger_size, REARM**tenths)
 

@@ -32,7 +32,10 @@ from conspectus.tokens import UsageReport
 
 
 def _may_reuse_results(history: HistoryContext) -> bool:
-    """Tell whether only sizes decide the steps of such a caller while nothing is due."""
+    """Tell whether a result may be reused for this caller.
+
+    A caller with a state or a count of its own may need another result for the same messages.
+    """
     return (
         not history.head_source.in_state
         and history.trigger_size is None
@@ -77,7 +80,8 @@ async def reuse_result(
 ) -> CompactionResult | None:
     """Return the result if nothing is due and the history begins with what was read before.
 
-    The longer history is remembered in any case, so that the next step is as short.
+    None if something may be due, or if this is another history. A longer history is remembered even
+    if something is due, so that later steps are as short.
     """
     memory = history.engine.memories
     before = memory.quiet_histories.get(history.scope)
@@ -213,8 +217,8 @@ def _extended_reports(
         return before.reports
     known = len(before.sizes)
     since = before.head.messages_after if before.head else 0
-    # Sizes are those of single messages, before some are joined.
-    filler: list[Source] = [{}] * known
     thinks = bool(before.reports) and before.reports[-1].thinks
-    new = reports_of([*filler, *later], sizes, max(since, known), thinks=thinks)
+    # `reports_of` reads the messages from a place on; it needs the sizes of those before, not them.
+    not_read: list[Source] = [{}] * known
+    new = reports_of([*not_read, *later], sizes, max(since, known), thinks=thinks)
     return [*before.reports, *new]

@@ -232,7 +232,7 @@ def _cached_request(
 ) -> SummaryRequest | None:
     """Return the request that follows the agent's last one, if that may be; else the smallest."""
     last_request = leaving.view.history.memory.last_request
-    if smallest is None or not leaving.engine.cached:
+    if smallest is None or not leaving.engine.uses_prompt_cache:
         return smallest
     if last_request is None and attempts.failures:
         return smallest  # why it is not cached was logged before

@@ -83,8 +83,8 @@ class View:
     may_need_joining: bool = False
     joins_user_messages: bool = False  # messages of the user in a row are sent as one
     clients_own: frozenset[str] = frozenset()  # as in `Folded`
-    uncorrected: View | None = None  # the same view, if its sizes were corrected
-    counted_size: Size | None = None  # a size that was measured before its items were made
+    uncorrected: View | None = None  # this view before its sizes were corrected; None if never
+    counted_size: Size | None = None  # of the whole list by a caller's counter, shared by `items`
 
     @cached_property
     def head(self) -> Record | None:

@@ -161,15 +161,18 @@ def _hosts_statements(entries: Sequence[Message]) -> tuple[set[int], set[int]]:
     A host states a date or the user's memory once for a thread. The newest statement about each
     topic is valid.
     """
-    newest: set[int] = set()
+    valid: set[int] = set()
     superseded: set[int] = set()
     known_topics: set[str] = set()
     for place in range(len(entries) - 1, -1, -1):
         topics = standing_topics(entries[place])
         if topics:
-            (superseded if known_topics.issuperset(topics) else newest).add(place)
+            if known_topics.issuperset(topics):
+                superseded.add(place)
+            else:
+                valid.add(place)
             known_topics.update(topics)
-    return newest, superseded
+    return valid, superseded
 
 
 def must_join(engine: Engine, may_need_joining: bool, *, compacted: bool) -> bool:

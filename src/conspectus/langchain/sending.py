@@ -43,7 +43,7 @@ async def send(
     if messages is not request.messages:
         request = request.override(messages=cast("list[AnyMessage]", [*messages]))
     request = refused_features.without_refused(request, compacted=step.held)
-    if step.setup.engine.cached:
+    if step.setup.engine.uses_prompt_cache:
         handler = _remembering(step, handler)
     refused: set[RefusedFeature] = set()
     while True:
