@@ -161,7 +161,7 @@ SHELL = [
 
 
 @pytest.mark.parametrize(
-    ("content", "tokens", "merge_answer"),
+    ("content", "tokens", "shown_words"),
     [
         ([{"type": "document", "source": {"type": "text", "data": "body"}, **TITLED}], 1_000, ""),
         ([{"type": "document", "source": {"type": "base64", "data": "aGk="}, **TITLED}], 1_000, ""),
@@ -171,7 +171,7 @@ SHELL = [
         (SHELL, 10, "→ harbour.txt"),
     ],
 )
-def test_what_a_block_holds_is_counted_and_can_be_recalled(content, tokens, merge_answer):
+def test_what_a_block_holds_is_counted_and_can_be_recalled(content, tokens, shown_words):
     role = "assistant" if content is RUNS else "user"
     turn = content if content is SHELL else [{"role": role, "content": content}]
     history = [user("Look at the coast. " * 40), *turn, user("Go on.")]
@@ -179,7 +179,7 @@ def test_what_a_block_holds_is_counted_and_can_be_recalled(content, tokens, merg
     result = compactor.compact(history, thread_id="t", force=True)
     assert result.outcome == "compacted"
     assert result.tokens_before > tokens
-    assert merge_answer in result.summary
+    assert shown_words in result.summary
     assert "(no result)" not in result.summary
     assert "harbour" in compactor.recall("harbour", thread_id="t").text
 

@@ -26,9 +26,8 @@ FAULTS = [
 
 @pytest.mark.parametrize(("fault", "kind_of_values"), [*FAULTS, ("fail", "drafts")])
 def test_a_failing_store_leaves_the_history_unchanged(fault, kind_of_values):
-    writer = (
-        Scripted(short_summary) if kind_of_values == "drafts" else "embedded"
-    )  # whose text cost nothing
+    # A draft of the embedded summariser costs nothing, and is not stored.
+    writer = Scripted(short_summary) if kind_of_values == "drafts" else "embedded"
     compactor = new_compactor(writer, archive=Archive(FaultyStore(**{fault: [kind_of_values]})))
     result = compacted(MESSAGES, compactor, force=True)
     assert result.outcome == "kept"
@@ -134,38 +133,37 @@ def test_without_an_archive_cited_ids_are_left_out():
 
 
 class CommitRule:
+    """A compaction that fails leaves records, head and view as they were.
+
+    What is not shown is in the archive, and the archive holds nothing else.
+    """
+
     def judge(self, look: Look) -> None:
         shown = [plain(message) for message in look.shown]
         if look.error is not None or (look.failed and not look.committed):
-            records_before, records_after = look.records
-            assert records_before.items() <= records_after.items(), (
+            assert look.records_before.items() <= look.records_after.items(), (
                 "a record was changed although it failed"
             )
-            new = [
-                str(where_stored[-1])
-                for where_stored in records_after.keys() - records_before.keys()
-            ]
+            new_places = look.records_after.keys() - look.records_before.keys()
+            new = [str(place[-1]) for place in new_places]
             # A store that fails right after the head was written is told of as having failed; the
             # record is in force then, with all that it covers, and nothing has left the view.
-            in_force = any(name in str(look.heads[1]) for name in new)
+            in_force = any(name in str(look.head_after) for name in new)
             assert look.archive_failed or not in_force, "in force although it failed"
             if look.unedited and not in_force:
-                assert look.heads[0] == look.heads[1], "the head moved although it failed"
+                assert look.head_before == look.head_after, "the head moved although it failed"
         if look.error is None and not look.committed and look.unchanged is not None:
             assert shown == look.unchanged
         if look.reach is None:
             assert not look.archived
-            assert not any(
-                POINTER.search(text_of(shown_message)) for shown_message in look.parts[2]
-            )
+            assert not any(POINTER.search(text_of(clip)) for clip in look.parts.clips)
             return
         missing = counted(look.not_shown)
         reach = counted(look.reach)
         if look.error is None:
             assert not missing - reach, "not shown, and not in the archive"
-        if (
-            look.error is None or not look.archive_failed
-        ):  # else the head could not follow an edit yet
+        # While the archive fails, the head cannot follow an edit yet.
+        if look.error is None or not look.archive_failed:
             assert not reach - counted(look.whole), "the archive holds what was never said here"
 
 
@@ -173,6 +171,8 @@ TestFailuresChangeNothingThroughCompactor = budgeted(CommitRule, CompactorWorld,
 
 
 class CommitRuleAgent(AgentWorld):
+    """What is sent without a message has it in the archive, or in the state of the agent."""
+
     def judge(self, look: Look) -> None:
         missing = counted(look.not_shown)
         archived = counted(look.archived_originals or [])

@@ -182,6 +182,8 @@ TINY = 500
 
 
 class ValidSequences:
+    """No provider rejects what is shown; pending calls and what the user asked last stay."""
+
     def judge(self, look: Look) -> None:
         if look.error is not None:
             return
@@ -230,7 +232,7 @@ TestSequencesStayValidThroughAgents = budgeted(ValidSequences, AgentWorld, short
 
 
 METER = TokenMeter()
-LONG = "word " * 3_000
+LONG_TEXT = "word " * 3_000
 
 
 def clipped(message: Any, limit: int = 1) -> Any:
@@ -289,37 +291,41 @@ def test_an_answer_in_a_users_message_keeps_its_question(question, answer, form)
 
 
 NEVER_REWRITTEN = [
-    {"type": "a_kind_of_next_year", "text": LONG, "content": [{"type": "text", "text": LONG}]},
-    {"type": "thinking", "thinking": LONG, "signature": "s"},
-    {"type": "redacted_thinking", "data": LONG},
-    {"type": "reasoning", "reasoning": LONG, "extras": {"signature": "s"}},
-    {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": LONG}]},
-    {"type": "reasoning_content", "reasoning_content": {"text": LONG, "signature": "s"}},
-    {"type": "non_standard", "value": {"type": "redacted_thinking", "data": LONG}},
-    {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": LONG}},
-    {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": LONG}]},
-    {"type": "web_search_call", "id": "ws", "action": {"query": LONG}},
-    {"type": "code_interpreter_call", "id": "ci", "code": LONG, "outputs": []},
-    {"type": "mcp_call", "id": "m", "arguments": "{}", "output": LONG},
-    {"type": "computer_call", "call_id": "c", "id": "cu", "action": {"text": LONG}},
-    {"type": "text", "text": LONG, "citations": [{"cited_text": "word"}]},
-    {"type": "text", "text": LONG, "annotations": [{"type": "citation"}]},
-    {"type": "text", "text": LONG, "extras": {"signature": "s"}},
-    {"type": "container_upload", "file_id": LONG},
+    {
+        "type": "a_kind_of_next_year",
+        "text": LONG_TEXT,
+        "content": [{"type": "text", "text": LONG_TEXT}],
+    },
+    {"type": "thinking", "thinking": LONG_TEXT, "signature": "s"},
+    {"type": "redacted_thinking", "data": LONG_TEXT},
+    {"type": "reasoning", "reasoning": LONG_TEXT, "extras": {"signature": "s"}},
+    {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": LONG_TEXT}]},
+    {"type": "reasoning_content", "reasoning_content": {"text": LONG_TEXT, "signature": "s"}},
+    {"type": "non_standard", "value": {"type": "redacted_thinking", "data": LONG_TEXT}},
+    {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": LONG_TEXT}},
+    {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": LONG_TEXT}]},
+    {"type": "web_search_call", "id": "ws", "action": {"query": LONG_TEXT}},
+    {"type": "code_interpreter_call", "id": "ci", "code": LONG_TEXT, "outputs": []},
+    {"type": "mcp_call", "id": "m", "arguments": "{}", "output": LONG_TEXT},
+    {"type": "computer_call", "call_id": "c", "id": "cu", "action": {"text": LONG_TEXT}},
+    {"type": "text", "text": LONG_TEXT, "citations": [{"cited_text": "word"}]},
+    {"type": "text", "text": LONG_TEXT, "annotations": [{"type": "citation"}]},
+    {"type": "text", "text": LONG_TEXT, "extras": {"signature": "s"}},
+    {"type": "container_upload", "file_id": LONG_TEXT},
 ]
 
 
 @pytest.mark.parametrize("block", NEVER_REWRITTEN, ids=lambda block: str(block["type"]))
 def test_what_the_table_gives_nothing_of_is_never_rewritten(block):
     original = deepcopy(block)
-    message = AIMessage([block, {"type": "text", "text": LONG}])
+    message = AIMessage([block, {"type": "text", "text": LONG_TEXT}])
     shown = clipped(message)
     assert block_of(shown) == original
-    assert shown.content[1]["text"] != LONG
+    assert shown.content[1]["text"] != LONG_TEXT
     assert clipped({"role": "assistant", "content": [block]})["content"] == [original]
 
 
-LONG_ARGS = {"path": "a.txt", "text": LONG}
+LONG_ARGS = {"path": "a.txt", "text": LONG_TEXT}
 CALLS = [
     {"type": "function_call", "id": "fc", "call_id": "c", "name": "f"},
     {"type": "tool_call", "id": "c", "name": "f", "args": LONG_ARGS},
@@ -340,8 +346,8 @@ def test_arguments_are_shortened_in_place_in_each_form_of_a_call(block, limit):
     assert {k: shown_block[k] for k in unchanged_fields if k in block} == {
         k: block[k] for k in unchanged_fields if k in block
     }
-    assert LONG[:2_000] not in json.dumps(shown_block)
-    assert LONG[:2_000] not in json.dumps(shown.tool_calls)
+    assert LONG_TEXT[:2_000] not in json.dumps(shown_block)
+    assert LONG_TEXT[:2_000] not in json.dumps(shown.tool_calls)
     args = (
         shown_block.get("input") or shown_block.get("args") or json.loads(shown_block["arguments"])
     )
@@ -353,10 +359,10 @@ def test_arguments_are_shortened_in_place_in_each_form_of_a_call(block, limit):
 def test_the_copy_that_google_makes_of_a_call_waits_for_nothing():
     calls_and_results: list[Any] = []
     for n in range(8):
-        call = {"id": f"c{n}", "name": "f", "args": {"q": LONG[:400]}, "type": "tool_call"}
+        call = {"id": f"c{n}", "name": "f", "args": {"q": LONG_TEXT[:400]}, "type": "tool_call"}
         extra = {"function_call": {"name": "f", "arguments": json.dumps(call["args"])}}
         calls_and_results.append(AIMessage("", tool_calls=[call], additional_kwargs=extra))
-        calls_and_results.append(ToolMessage(LONG[:400], tool_call_id=f"c{n}"))
+        calls_and_results.append(ToolMessage(LONG_TEXT[:400], tool_call_id=f"c{n}"))
     history = [HumanMessage("go"), *calls_and_results, AIMessage("done")]
     compactor = Compactor(keep=("messages", 2), alternate_roles="off")
     result = compactor.compact(history, thread_id="t", force=True)

@@ -5,16 +5,14 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from compactor_support import Scripted, compacted, new_compactor, short_summary
 from conspectus import Compactor, StuckError, SummaryError
 from conspectus.engine import leaving
-from conspectus.messages import SUMMARY_LINE
 from conspectus.tokens import TokenMeter
 from histories import agent_history, call_and_result, histories, talk, tool_result, user
-from stateful.agent_world import AgentWorld
+from stateful.agent_world import RESERVED, AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
@@ -54,7 +52,7 @@ def test_a_summary_gets_the_room_that_messages_leave():
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("window", [700, 1_500, 6_000])
-def test_one_giant_message_is_clipped_with_a_pointer(window):
+def test_one_giant_message_is_clipped_until_it_fits(window):
     for messages in (
         [user("x " * 50_000)],
         [*agent_history(2), user("y " * 50_000)],
@@ -164,14 +162,18 @@ def naive_count(messages: Any) -> int:
 
 
 class BudgetHolds:
+    """What is shown fits the window, or the result is stuck with the right numbers.
+
+    Nothing is done twice if nothing was said in between.
+    """
+
     def judge(self, look: Look) -> None:
         if look.error is None and look.budget is not None:
             size = naive_count(look.shown)
             if look.outcome == "stuck":
-                tokens_after, needed = look.numbers
                 assert size > look.budget
-                assert tokens_after == size
-                assert needed is None or needed > look.budget or look.failed
+                assert look.tokens_after == size
+                assert look.needed is None or look.needed > look.budget or look.failed
             else:
                 assert size <= look.budget
         if look.asked_again and not look.forced and look.error is None:
@@ -189,52 +191,19 @@ TestBudgetHoldsThroughCompactor = budgeted(BudgetHoldsCompactor, short=7, long=6
 
 
 class BudgetHoldsAgent(AgentWorld):
+    """No request is larger than the window without the reserved tokens; no step is repeated."""
+
     settings_of: ClassVar = {"token_counter": naive_count}
 
     def judge(self, look: Look) -> None:
         if look.budget is not None:
             assert naive_count(look.shown) <= look.budget
-        records_before, records_after = look.records
-        assert len(records_after) - len(records_before) <= 2 * len(self.requests), (
-            "compacted over and over"
-        )
+        new = len(look.records_after) - len(look.records_before)
+        assert new <= 2 * len(self.requests), "compacted over and over"
 
     def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
         if isinstance(self.error, StuckError):
-            assert self.error.needed > self.error.budget - 100 > 0
-            assert naive_count(self.current.whole) > 0
+            assert self.error.needed > self.error.budget - RESERVED > 0
 
 
 TestBudgetHoldsThroughAgents = budgeted(BudgetHoldsAgent, short=2, long=100)
-
-
-@pytest.mark.parametrize("form", ["thinking", "reasoning_content"])
-def test_a_report_without_thoughts_lowers_no_estimate(form):
-    words = "the relay must answer in time " * 20
-    thoughts = "I look at it from each side. " * 60
-    history: list[Any] = [HumanMessage(words * 8)]
-    for turn in range(6):
-        content: Any = [
-            {"type": "thinking", "thinking": thoughts},
-            {"type": "text", "text": "Yes."},
-        ]
-        fields = {} if form == "thinking" else {form: thoughts}
-        reported = TokenMeter().count_messages(
-            [message for message in history if message.type == "human"]
-        )
-        usage: Any = {"input_tokens": reported, "output_tokens": 9, "total_tokens": reported + 9}
-        answer = AIMessage(content if form == "thinking" else "Yes.", additional_kwargs=fields)
-        history += [
-            answer.model_copy(update={"usage_metadata": usage}),
-            HumanMessage(f"Go on {turn}."),
-        ]
-    history[-1] = HumanMessage(words * 48)
-    result = Compactor(window=8_000, archive="memory:").compact(history, thread_id="t")
-    assert TokenMeter().count_messages([m for m in result.messages if m.type == "human"]) <= 8_000
-
-
-def test_a_pasted_summary_stays_among_the_users_words_in_dicts_too():
-    pasted = f"{SUMMARY_LINE}\n\nThe relay listens on port 48213. {'It is in rack 7. ' * 40}"
-    history = [{"role": "user", "content": text} for text in ("Hello.", pasted, "And now?")]
-    result = Compactor(keep=("messages", 1)).compact(history, thread_id="t", force=True)
-    assert "port 48213" in result.summary

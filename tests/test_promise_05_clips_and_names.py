@@ -121,6 +121,8 @@ def test_the_summary_is_between_system_message_and_request():
 
 
 class KeptIsUntouched:
+    """What stays is shown in its order, unchanged; each clip leads to its original."""
+
     def judge(self, look: Look) -> None:
         if look.error is not None:
             return
@@ -177,7 +179,7 @@ class KeptIsUntouchedAgent(KeptIsUntouched, AgentWorld):
 
     def judge(self, look: Look) -> None:
         look.reach = look.not_shown  # what is in force at this very request is not known
-        look.covered = len(look.not_shown) - len(look.parts[2])
+        look.covered = len(look.not_shown) - len(look.parts.clips)
         super().judge(look)
 
 

@@ -17,6 +17,7 @@ from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
 from stateful.messages import speaking
 from stateful.oracle import text_of
+from stateful.speaker import Speaker
 
 FACTS = (
     "Never push to the main branch.",
@@ -120,12 +121,14 @@ def test_a_callers_summary_replaces_the_one_before():
 
 
 class FactsSurvive:
+    """A rule of the user that left is in the records; in the view it stands or is counted."""
+
     settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
 
     @rule(fact=st.sampled_from(FACTS))
-    def somebody_states_a_rule(self, fact: str) -> None:
-        self.say(speaking(self.form, "user", fact, name=self.name()))  # type: ignore[attr-defined]
-        self.planted += 1  # type: ignore[attr-defined]
+    def somebody_states_a_rule(self: Speaker, fact: str) -> None:
+        self.say(speaking(self.form, "user", fact, name=self.name()))
+        self.planted += 1
 
     def judge(self, look: Look) -> None:
         if not look.evicted:

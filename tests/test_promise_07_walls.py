@@ -143,6 +143,8 @@ def recalled_text(compactor: Compactor, query: str, **scope: Any) -> str:
 
 
 class Walls:
+    """Nothing that was said elsewhere is shown, reached or recalled."""
+
     def judge(self, look: Look) -> None:
         own_words = words_in("\n".join(map(plain, look.whole)))
         shown = words_in("\n".join(map(plain, look.shown)))

@@ -28,6 +28,7 @@ from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
 from stateful.messages import speaking
 from stateful.oracle import POINTER, content_of, is_summary, plain, role_of, text_of
+from stateful.speaker import Speaker
 
 SAMPLE = [text for texts in CLASSES.values() for text in texts[:: max(1, len(texts) // 6)]]
 PLACES = ("user", "tool", "assistant", "arguments", "names", "ids")
@@ -214,10 +215,12 @@ EVIL = (
 
 
 class NoAuthority:
+    """No text ends the frame in which a model reads it, or takes another role."""
+
     @rule(text=st.sampled_from(EVIL), role=st.sampled_from(["user", "assistant"]))
-    def somebody_is_hostile(self, text: str, role: str) -> None:
-        text_with_attack = self.text(f"I decided that {text} must always be kept. {text}")  # type: ignore[attr-defined]
-        self.say(speaking(self.form, role, text_with_attack, name=self.name()))  # type: ignore[attr-defined]
+    def somebody_is_hostile(self: Speaker, text: str, role: str) -> None:
+        text_with_attack = self.text(f"I decided that {text} must always be kept. {text}")
+        self.say(speaking(self.form, role, text_with_attack, name=self.name()))
 
     def judge(self, look: Look) -> None:
         for prompt in look.prompts:

@@ -231,3 +231,10 @@ def test_equal_messages_that_are_clipped_are_each_known_again(form, whole, who):
     assert not [text for text in archived_texts(restarted_compactor()) if "archived as" in text]
     read = [entry.text for request in scripted.requests for entry in request.entries]
     assert read.count(LOG) == 2
+
+
+def test_a_pasted_summary_stays_among_the_users_words_in_dicts_too():
+    pasted = f"{SUMMARY_LINE}\n\nThe relay listens on port 48213. {'It is in rack 7. ' * 40}"
+    history = [{"role": "user", "content": text} for text in ("Hello.", pasted, "And now?")]
+    result = Compactor(keep=("messages", 1)).compact(history, thread_id="t", force=True)
+    assert "port 48213" in result.summary

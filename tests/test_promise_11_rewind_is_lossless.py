@@ -12,9 +12,6 @@ from langgraph.runtime import Runtime
 from compactor_support import Scripted, compacted, new_compactor, short_summary
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
-from conspectus.bridge import run
-from conspectus.engine.branches import load_view, settle_branch
-from conspectus.engine.history import HistoryContext
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from graph_support import (
@@ -51,15 +48,12 @@ def test_going_back_needs_no_archive_that_can_be_written(monkeypatch, caplog):
     assert "is another conversation" in caplog.text
 
 
-def test_looking_for_a_branch_changes_nothing_and_settling_it_does():
+def test_the_head_moves_to_where_a_history_went_back():
     compactor = new_compactor(keep=("messages", 10))
     sent = talk(60)
     head = compacted(sent, compactor, force=True).record_id
-    history = HistoryContext(compactor._engine, SCOPE)
-    view = run(load_view(history, read_messages(sent[:4])))
-    assert view.chain == ()
     assert compactor.archive.head_id(SCOPE) == head
-    run(settle_branch(view))
+    assert compacted(sent[:4], compactor).messages == sent[:4]
     assert compactor.archive.head_id(SCOPE) == ""
 
 
@@ -182,6 +176,8 @@ def test_a_message_sent_twice_is_paid_for_once(form, settings):
 
 
 class RewindIsLossless:
+    """The head answers for this branch alone, and a return shows what was shown then."""
+
     def judge(self, look: Look) -> None:
         if look.reach is None or look.error is not None:
             return
@@ -203,6 +199,8 @@ TestRewindIsLosslessThroughCompactor = budgeted(RewindIsLosslessCompactor, short
 
 
 class RewindIsLosslessAgent(AgentWorld):
+    """Nothing of another branch is shown, read or found, and nothing of this one is lost."""
+
     def judge(self, look: Look) -> None:
         words = words_in("\n".join(map(plain, self.current.whole)))
         assert words_in("\n".join(look.sent_texts)) <= words, "shown from another branch"

@@ -18,6 +18,7 @@ from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
 from stateful.messages import speaking
 from stateful.oracle import content_of, role_of, text_of
+from stateful.speaker import Speaker
 from test_promise_12_the_users_words_stand import BINDING, SAYINGS
 
 ROUNDS = 10
@@ -220,9 +221,9 @@ class WordsStand:
     settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
 
     @rule(text=st.sampled_from(SHORT))
-    def a_user_says_something_short(self, text: str) -> None:
-        self.say(speaking(self.form, "user", text, name=self.name()))  # type: ignore[attr-defined]
-        self.planted += 1  # type: ignore[attr-defined]
+    def a_user_says_something_short(self: Speaker, text: str) -> None:
+        self.say(speaking(self.form, "user", text, name=self.name()))
+        self.planted += 1
 
     def judge(self, look: Look) -> None:
         if not look.evicted:

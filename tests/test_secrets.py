@@ -246,7 +246,7 @@ class SecretsAreKeptNowhere(CompactorWorld):
     def judge(self, look: Look) -> None:
         outputs = {
             "the store": "\n".join(value.text for value in stored_values(self.store)),
-            "a summary": "\n".join(text_of(m) for m in look.parts[0]),
+            "a summary": "\n".join(text_of(m) for m in look.parts.summaries),
             "a summary in force": look.summary,
             "a prompt": "\n".join(look.prompts),
             "an event": repr(self.events),

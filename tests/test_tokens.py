@@ -340,3 +340,28 @@ def test_a_counter_that_fails_is_said_once_and_the_estimate_counts(caplog):
     assert len(update["messages"]) < len(HISTORY)
     lines = [r for r in caplog.records if "connection refused" in r.getMessage()]
     assert 1 <= len(lines) <= 2, "once for the trigger, once for the window"
+
+
+@pytest.mark.parametrize("form", ["thinking", "reasoning_content"])
+def test_a_report_without_thoughts_lowers_no_estimate(form):
+    words = "the relay must answer in time " * 20
+    thoughts = "I look at it from each side. " * 60
+    history: list[Any] = [HumanMessage(words * 8)]
+    for turn in range(6):
+        content: Any = [
+            {"type": "thinking", "thinking": thoughts},
+            {"type": "text", "text": "Yes."},
+        ]
+        fields = {} if form == "thinking" else {form: thoughts}
+        reported = TokenMeter().count_messages(
+            [message for message in history if message.type == "human"]
+        )
+        usage: Any = {"input_tokens": reported, "output_tokens": 9, "total_tokens": reported + 9}
+        answer = AIMessage(content if form == "thinking" else "Yes.", additional_kwargs=fields)
+        history += [
+            answer.model_copy(update={"usage_metadata": usage}),
+            HumanMessage(f"Go on {turn}."),
+        ]
+    history[-1] = HumanMessage(words * 48)
+    result = Compactor(window=8_000, archive="memory:").compact(history, thread_id="t")
+    assert TokenMeter().count_messages([m for m in result.messages if m.type == "human"]) <= 8_000

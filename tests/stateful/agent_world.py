@@ -28,6 +28,9 @@ from stateful.looks import Look, counted, lines_of
 from stateful.messages import planted, words_in
 from stateful.oracle import is_summary, plain
 
+RESERVED = 100
+"""Tokens that the guard reserves in each request."""
+
 
 class Tap(AgentMiddleware[Any, Any, Any]):
     """Writes down what stands in the channel before each call of the model."""
@@ -94,7 +97,7 @@ class AgentWorld(AgentTalk):
         settings["alternate_roles"] = "off"  # each message is looked for by itself
         middleware = SummarizationMiddleware(None, **settings)
         guard = (
-            [ContextGuard(middleware, reserved_tokens=100, on_stuck="raise")]
+            [ContextGuard(middleware, reserved_tokens=RESERVED, on_stuck="raise")]
             if self.guarded
             else []
         )
@@ -201,11 +204,13 @@ class AgentWorld(AgentTalk):
                     readings=current.readings,
                     fresh=new_readings,
                     prompts=self.moods.prompts[prompts:] if is_last else [],
-                    records=(records, self.store.values_of("records")),
-                    heads=(head, head_after),
+                    records_before=records,
+                    records_after=self.store.values_of("records"),
+                    head_before=head,
+                    head_after=head_after,
                     sent_texts=[plain(message) for message in shown],
                     failed=self.archive_failed or self.error is not None,
-                    budget=self.settings["window"] - 100 if self.guarded else None,
+                    budget=self.settings["window"] - RESERVED if self.guarded else None,
                     lines=lines,
                     summary=summary,
                     calls=len(self.moods.readings) - readings_before,

@@ -285,8 +285,10 @@ class CompactorWorld(CompactorTalk):
             fresh=new_readings,
             prompts=self.moods.prompts[prompts_before:],
             unchanged=unchanged if sees_same or not whole else None,
-            records=(records, self.store.values_of("records")),
-            heads=(head, self.in_force()),
+            records_before=records,
+            records_after=self.store.values_of("records"),
+            head_before=head,
+            head_after=self.in_force(),
             unedited=sees_same,
             error=error,
             failed=error is not None or self.store.failed > failures_before,
@@ -303,7 +305,8 @@ class CompactorWorld(CompactorTalk):
         if error is None:
             look.outcome = answer.outcome
             look.budget = self.settings["window"] or answer.budget
-            look.numbers = (answer.tokens_after, answer.needed)
+            look.tokens_after = answer.tokens_after
+            look.needed = answer.needed
             look.committed = answer.record is not None
             look.failed = look.failed or answer.failed is not None
             look.summary = answer.summary

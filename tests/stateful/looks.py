@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stateful.oracle import not_shown, plain, split
+from stateful.oracle import ShownParts, not_shown, plain, split
 from stateful.summarizers import Reading
 
 
@@ -29,12 +29,15 @@ class Look:
     failed: bool = False  # something failed or was cancelled
     archive_failed: bool = False  # the archive did
     error: BaseException | None = None
-    records: tuple[Mapping[Any, str], Mapping[Any, str]] = ({}, {})  # before and after, by place
-    heads: tuple[Any, Any] = (None, None)  # what is in force before and after
+    records_before: Mapping[Any, str] = field(default_factory=dict)  # stored ones, by place
+    records_after: Mapping[Any, str] = field(default_factory=dict)
+    head_before: Any = None  # what is in force
+    head_after: Any = None
     unedited: bool = True  # nothing was edited, and nobody went back, since the last look
     budget: int | None = None
     outcome: str = ""
-    numbers: tuple[int, int | None] = (0, None)  # tokens after, and needed ones
+    tokens_after: int = 0
+    needed: int | None = None  # tokens, if it is stuck
     lines: str = ""  # those of the records in force
     summary: str = ""
     # reach and view of where somebody went back
@@ -47,14 +50,14 @@ class Look:
     broken: bool = False
 
     @property
-    def parts(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """Summaries, messages as they were said, and others, of what is shown."""
+    def parts(self) -> ShownParts:
+        """What is shown, by kind."""
         return split(self.shown, self.whole)
 
     @property
     def not_shown(self) -> list[Any]:
         """What was said and is not shown as it was."""
-        return not_shown(self.parts[1], self.whole)
+        return not_shown(self.parts.said, self.whole)
 
     @property
     def evicted(self) -> list[Any]:

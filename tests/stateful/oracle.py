@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -141,8 +141,19 @@ def unanswered(messages: Sequence[Any]) -> list[Any]:
     return list(by_identity.values())
 
 
-def split(shown: Sequence[Any], whole: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """What is shown, as summaries, messages that were said, and others: clips, if all is well."""
+class ShownParts(NamedTuple):
+    """What is shown, by kind."""
+
+    summaries: list[Any]
+    said: list[Any]
+    """Messages as they were said."""
+
+    clips: list[Any]
+    """All others, which are clips if all is well."""
+
+
+def split(shown: Sequence[Any], whole: Sequence[Any]) -> ShownParts:
+    """Divide what is shown into its kinds."""
     not_yet_shown = Counter(plain(message) for message in whole)
     summaries = []
     said_messages = []
@@ -156,7 +167,7 @@ def split(shown: Sequence[Any], whole: Sequence[Any]) -> tuple[list[Any], list[A
             summaries.append(message)
         else:
             other_messages.append(message)
-    return summaries, said_messages, other_messages
+    return ShownParts(summaries, said_messages, other_messages)
 
 
 def not_shown(shown: Sequence[Any], whole: Sequence[Any]) -> list[Any]:

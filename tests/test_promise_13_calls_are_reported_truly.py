@@ -1,4 +1,4 @@
-"""Promise 13: a deed stands in the notes with its outcome; what failed is never told as done."""
+"""Promise 13: a call stands in the notes with its result; what failed is never reported as done."""
 
 import json
 import re
@@ -26,6 +26,7 @@ from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
 from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
+from stateful.speaker import Speaker
 
 Message = dict[str, Any]
 PRINTED = "a line\n" * 90
@@ -174,7 +175,7 @@ def forty_looks_and_mails() -> list[Message]:
     return history
 
 
-def test_looks_give_way_before_deeds_and_are_counted():
+def test_calls_that_only_read_give_way_first_and_are_counted():
     history = forty_looks_and_mails()
     compactor = new_compactor(window=4_000, keep=("messages", 1))
     view: list[Message] = []
@@ -474,30 +475,29 @@ def test_of_a_call_like_the_last_one_what_differs_stands():
     assert "bash(…tree)" in notes_of(*calls, room=360)
 
 
-DEED = re.compile(r"deed-(\d+)-(well|badly)")
+PARCEL = re.compile(r"parcel-(\d+)-(well|badly)")
 
 
-class DeedsAreTold:
+class CallsAreReported:
+    """Each call that left has its line, in order, with its own result, or is counted."""
+
     settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
 
     @rule(well=st.lists(st.booleans(), min_size=1, max_size=3), at_once=st.booleans())
-    def the_agent_does_something(self, well: list[bool], at_once: bool) -> None:
-        """Deeds that go well or badly, each by a number of its own; side by side or in turn."""
-        deeds = []
+    def the_agent_sends_parcels(self: Speaker, well: list[bool], at_once: bool) -> None:
+        """Calls that go well or badly, each by a number of its own; side by side or in turn."""
+        parcels = []
         for goes_well in well:
-            self.planted += 1  # type: ignore[attr-defined]
-            deeds.append(f"deed-{self.planted}-{'well' if goes_well else 'badly'}")  # type: ignore[attr-defined]
-        for group in [deeds] if at_once else [[deed] for deed in deeds]:
-            calls = [(f"do-{deed}", deed) for deed in group]
-            self.say(calling(self.form, "", calls, self.name(), tool="send_parcel"))  # type: ignore[attr-defined]
-            for call, deed in calls:
-                result = (
-                    f"sent {deed}"
-                    if deed.endswith("well")
-                    else json.dumps({"error": f"refused by the clerk, {deed}"})
-                )
-                self.say(answering(self.form, call, result, self.name()))  # type: ignore[attr-defined]
-        self.say(speaking(self.form, "assistant", "done", name=self.name()))  # type: ignore[attr-defined]
+            self.planted += 1
+            parcels.append(f"parcel-{self.planted}-{'well' if goes_well else 'badly'}")
+        for group in [parcels] if at_once else [[parcel] for parcel in parcels]:
+            calls = [(f"do-{parcel}", parcel) for parcel in group]
+            self.say(calling(self.form, "", calls, self.name(), tool="send_parcel"))
+            for call, parcel in calls:
+                refusal = json.dumps({"error": f"refused by the clerk, {parcel}"})
+                result = f"sent {parcel}" if parcel.endswith("well") else refusal
+                self.say(answering(self.form, call, result, self.name()))
+        self.say(speaking(self.form, "assistant", "done", name=self.name()))
 
     def judge(self, look: Look) -> None:
         if not look.evicted:
@@ -505,28 +505,28 @@ class DeedsAreTold:
         did = {
             int(n): outcome_word
             for message in look.whole
-            for n, outcome_word in DEED.findall(text_of(message))
+            for n, outcome_word in PARCEL.findall(text_of(message))
         }
-        evicted = {int(n) for message in look.evicted for n, _ in DEED.findall(text_of(message))}
+        evicted = {int(n) for message in look.evicted for n, _ in PARCEL.findall(text_of(message))}
         lines = under(DONE, look.summary)
-        told_deeds: list[int] = []
+        reported: list[int] = []
         counts = "\n".join(line for line in lines if COUNTED.match(line))
         dropped = sum(map(int, re.findall(r"\b(?:send_parcel|others) (\d+)", counts)))
         for line in lines:
             call, arrow, outcome = line.partition(" → ")
-            for n, outcome_word in dict.fromkeys(DEED.findall(call)):
+            for n, outcome_word in dict.fromkeys(PARCEL.findall(call)):
                 assert arrow, line
-                assert int(n) in did, f"deed {n} was not done"
+                assert int(n) in did, f"parcel {n} was not sent"
                 assert outcome_word == did[int(n)]
                 failed = outcome.startswith("failed: ")
-                assert failed == (outcome_word == "badly"), f"told otherwise: {line}"
-                told_deeds.append(int(n))
-        assert told_deeds == sorted(told_deeds), "deeds stand in another order"
-        missing = len(evicted - set(told_deeds))
-        assert missing <= dropped, f"{missing} deeds are gone and {dropped} are said to be"
+                assert failed == (outcome_word == "badly"), f"reported otherwise: {line}"
+                reported.append(int(n))
+        assert reported == sorted(reported), "calls stand in another order"
+        missing = len(evicted - set(reported))
+        assert missing <= dropped, f"{missing} calls are gone and {dropped} are said to be"
 
 
-TestDeedsAreToldThroughCompactor = budgeted(DeedsAreTold, CompactorWorld, short=6, long=600)
+TestCallsAreReportedThroughCompactor = budgeted(CallsAreReported, CompactorWorld, short=6, long=600)
 
 
-TestDeedsAreToldThroughAgents = budgeted(DeedsAreTold, AgentWorld, short=2, long=100)
+TestCallsAreReportedThroughAgents = budgeted(CallsAreReported, AgentWorld, short=2, long=100)
