@@ -262,7 +262,14 @@ def notes_number_of(parent: str, covers: Sequence[str], clips: Sequence[str]) ->
     return f"{int(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), 16) % 10**6:06}"
 
 
-Chain = tuple[Record, ...]  # Records from the first of a thread to its head
+Chain = tuple[Record, ...]
+"""Records from the first of a history to its head.
+
+A chain from an archive may be *lean*: only its newest record is sure to have its summary, and only
+the newest record with notes is sure to have them. Each record has all notes so far, so those of
+earlier records are seldom needed. What a record covers and clips is always there. So records are
+compared by their ids.
+"""
 
 
 # Dataclasses as plain JSON data, and back, each part checked by its annotation

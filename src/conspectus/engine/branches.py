@@ -143,9 +143,8 @@ async def _by_summaries(
             continue
         shared = in_force[: len(chain)]
         if [record.id for record in chain] == [record.id for record in shared]:
-            # Records of a cached chain may lack their summaries, except the newest (see
-            # `Archive._remember_lean`). `chain` ends at the record that the history names, so that
-            # this record has its summary.
+            # Earlier records of `in_force` may lack their summaries (see `Chain`). `chain` ends at
+            # the record that the history names, so that this record has its summary.
             chain = (*chain, *in_force[len(chain) :])
         view = view_of(history, entries, chain)
         if view.chain:

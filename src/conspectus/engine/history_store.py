@@ -136,7 +136,7 @@ class ArchivedHistory:
     async def load_notes(self, chain: Chain) -> Chain:
         """Read the notes of the newest record again, if the archive's cache has left them out.
 
-        Of a cached chain only the newest record is sure to be whole (see `Archive._remember_lean`),
+        Of a cached chain only the newest record is sure to be whole (see `Chain`),
         and the history may have gone back to an earlier record.
         """
         noted = next((record for record in reversed(chain) if record.by), None)

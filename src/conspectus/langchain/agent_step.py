@@ -315,8 +315,7 @@ class AgentStep:
     ) -> AgentStep:
         """Return the step with an earlier record in force, if the later ones are only unfit.
 
-        Records are compared by their ids, because only the newest record of a chain is sure to be
-        complete.
+        Records are compared by their ids (see `Chain`).
 
         Args:
             fitting: the records that fit the messages.
