@@ -165,7 +165,8 @@ class StuckError(ConspectusError):
     """The history cannot be made to fit.
 
     Attributes:
-        needed: the fewest tokens of the messages that must stay in the view.
+        needed: the tokens that the window must have: the fewest tokens of the messages that must
+            stay in the view, or, if a compaction has failed, the tokens of the whole history.
         budget: the most tokens that the messages may have.
     """
 

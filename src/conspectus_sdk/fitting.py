@@ -48,8 +48,8 @@ class Request(TypedDict, total=False):
         session: the name of one of several agents in the conversation. Default: `main`.
         system: Anthropic's `system` (a text or blocks), or the `instructions` of Responses.
         tools: the tools, in the provider's form.
-        answer_tokens: the most tokens of the answer, if they are part of the window. They are kept
-            free. Default: none.
+        answer_tokens: the largest number of tokens of the answer. Set it if the model counts the
+            answer in its window. Conspectus keeps this number of tokens free. Default: none.
     """
 
     model: str
@@ -66,7 +66,7 @@ class FitterSettings(PythonSettings, PolicySettings):
     """The settings of a `Fitter`."""
 
     archive: AnyArchive = field()
-    """If the fitter has opened it, `close` or the end of a `with` block closes it."""
+    """If the fitter has opened the archive, `close` or the end of a `with` block closes it."""
     trigger: AnyTrigger = ("fraction", 0.85)
     window: int | Mapping[str, int] | None = None
     """The input limit of the models, in tokens.
@@ -76,8 +76,8 @@ class FitterSettings(PythonSettings, PolicySettings):
     not in the mapping: the limit in the LangChain profile of the model.
     """
     token_counter: TokenCounter | str | None = None
-    """As in `Compactor`: a function that takes a list of messages and returns its tokens, or the
-    name of a vocabulary. Default: an estimate for the model of the request.
+    """As in `Compactor`: a function that takes a list of messages and returns the number of tokens,
+    or the name of a vocabulary. Default: an estimate for the model of the request.
     """
 
 
@@ -121,9 +121,9 @@ class Fitter(Closing):
         """Make the messages of a request fit. Send the `messages` of the result.
 
         Pass the whole history each time, or the messages of the last result followed by the new
-        ones. Messages that stay are the caller's own objects. An exception are messages with
-        thinking blocks that the model would refuse after a changed beginning: these come back
-        without the blocks.
+        messages. Messages that stay are the caller's own objects, with one exception. If the
+        beginning of the history has changed, the model may refuse old thinking blocks. Messages
+        with such blocks come back without them.
 
         Args:
             messages: OpenAI's chat messages, items of Responses, or Anthropic's messages.

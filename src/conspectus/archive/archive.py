@@ -290,8 +290,9 @@ class Archive:
             record: the record that is in force from now on.
             expected_head_id: the head when the record was planned; empty if there was none. None:
                 write also if the head has changed since.
-            head_in_state: whether the caller's own state says which record is in force. Another
-                branch may then change the head at the same time, so it is not read back.
+            head_in_state: whether the caller's own state names the record in force. Another branch
+                may then change the head at the same time, so the archive does not read the head
+                back.
 
         Raises:
             ArchiveOvertaken: another worker has changed the head. Nothing was written.
@@ -349,9 +350,10 @@ class Archive:
     def chain_at(self, scope: Scope, head_id: str) -> Chain:
         """Return the chain up to a record.
 
-        It is empty if one of its records is missing or damaged, because it is not known what such a
-        chain covers. Older records in it may lack their summary and notes. The newest record always
-        has its summary, and the newest record with notes always has them.
+        The method returns an empty chain if a record of the chain is missing or damaged, because
+        nobody can know which messages such a chain covers. Older records of a chain may lack their
+        summary and notes. The newest record always has its summary, and the newest record with
+        notes always has its notes.
         """
         # The newest record is always read from the store. The others expire with it.
         newest_body = self._record_body(scope, head_id)

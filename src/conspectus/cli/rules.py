@@ -30,10 +30,11 @@ def rules(
     restore: Annotated[str | None, Option(metavar="ID", help=RESTORE)] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what counts as a rule of the user in a conversation, and where it was said.
+    """List the user's rules in a conversation, and where each of them was said.
 
-    Rules give way last in summaries. They are rules, prohibitions, decisions, corrections and
-    limits among what has left the view. Without --thread, those of all conversations are listed.
+    Rules are left out of summaries last. They are instructions, prohibitions, decisions,
+    corrections and limits in messages that have left the view. Without --thread, the rules of all
+    conversations are listed.
     """
     if remove is not None and restore is not None:
         raise InputError("--remove and --restore exclude each other; give one")

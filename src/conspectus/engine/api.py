@@ -53,10 +53,10 @@ class Compactor(Attributes, Closing):
 
     Call `compact` before each request to the model.
 
-    A compactor is a context manager. At the end of the block it prepares nothing more, and closes
-    the archive if it has opened it; `close` does the same. `copy.deepcopy` makes a second compactor
-    that shares the archive and the memory of this one. `pickle` stores the settings; the archive is
-    opened again from its path or URL.
+    A compactor is a context manager. At the end of the block it stops preparing summaries, and
+    closes the archive if the compactor has opened it; `close` does the same. `copy.deepcopy` makes
+    a second compactor that shares the archive and the memory of the first compactor. `pickle`
+    stores the settings; the archive is opened again from its path or URL.
 
     Raises:
         PolicyError: a setting is invalid.
@@ -169,12 +169,12 @@ class Compactor(Attributes, Closing):
             thread_id: the name of the conversation: a text, a whole number or a UUID.
             tenant: the name of its owner. Default: `"local"`.
             session: the name of one of several agents in the conversation.
-            force: True compacts although no compaction is due. As much as `keep` says stays.
+            force: True compacts although no compaction is due. The messages of `keep` stay.
             focus: a subject, in plain words, that a model's summary must keep. The embedded
                 summariser ignores it.
 
         Returns:
-            The messages to send, and what was done.
+            The messages to send, and a description of what this call did.
 
         Raises:
             MessageError: a message has an unknown form.
@@ -247,8 +247,8 @@ class Compactor(Attributes, Closing):
             messages, thread_id, tenant, session: as for `compact`.
 
         Returns:
-            The preparation, which runs in a daemon thread. If one is already running for this
-            history, that one.
+            The preparation, which runs in a daemon thread. If a preparation of this history is
+            already running, it is returned.
 
         Raises:
             PolicyError: `background` is False.
@@ -288,7 +288,8 @@ class Compactor(Attributes, Closing):
         Give `query`, `id` or `range`. Only `query` can be combined with one of the others.
 
         Args:
-            query: words to search for. With `id` or `range`, only those messages are searched.
+            query: words to search for. With `id` or `range`, only the messages that these name are
+                searched.
             id: the id of one message, as the summary cites it.
             at: with `id`: the number of characters to skip at the beginning of that message.
             range: two ids: all messages from the first to the second, both included.
@@ -296,8 +297,8 @@ class Compactor(Attributes, Closing):
             tokens: the most tokens of the result's text.
 
         Raises:
-            InputError: none of the three is given, or two that cannot be combined; or there is no
-                archive.
+            InputError: `query`, `id` and `range` are all missing, or `id` and `range` are both
+                given; or there is no archive.
             NotFoundError: nothing of this thread is archived, or no archived message of this branch
                 has that id.
             ArchiveError: the archive cannot be read, or its newest record is damaged.

@@ -12,11 +12,11 @@ from conspectus.errors import StuckError
 
 
 class StatedRule(NamedTuple):
-    """A statement that binds, and where it was said.
+    """A rule of the user, and the message in which the user said it.
 
     Attributes:
-        id: the id of its message, as summaries cite it.
-        text: the statement, word for word.
+        id: the id of this message, as summaries cite it.
+        text: the rule, word for word.
     """
 
     id: str
@@ -34,51 +34,56 @@ class CompactionResult:
     Attributes:
         outcome: `kept`: no compaction was due, or it failed and the history still fits.
             `compacted`: a new record is in force, and `messages` fit. `stuck`: `messages` do not
-            fit. Either what must stay does not fit: then `needed` has its tokens, and every message
-            that may be evicted was evicted, by this call (`record` says what it did) or earlier. Or
-            the compaction failed: then `failed` names the step, and nothing was evicted. Or an
-            earlier one failed, and the history has not grown by a tenth since: then nothing was
-            tried, and `needed` has the tokens of the whole history.
+            fit. There are three cases of `stuck`. 1: The messages that must stay do not fit.
+            `needed` has their tokens. All other messages were evicted, by this call (see `record`)
+            or earlier. 2: This compaction failed. `failed` names the step. Nothing was evicted.
+            3: An earlier compaction failed, and the history has not grown by 10 % since then.
+            Nothing was tried. `needed` has the tokens of the whole history.
         reason: the reason for the outcome, in one sentence.
         cause: what caused the compaction; empty if there was none.
         messages: what to send to the model, in the kind that the caller passed. Kept messages are
             the caller's own objects.
         summary: the text of the summary in force, without the first line of its message; empty if
-            there is none.
-        record: the record of this compaction; None if there was none.
+            no summary is in force.
+        record: the record of this compaction; None if this call compacted nothing.
         archived: whether the archive has confirmed every original that is not in `messages`. It is
-            also False while the archive fails, and after a summary of another library.
+            False while the archive fails. It is also False if the history has a summary of another
+            library, because the originals of that summary are not in the archive.
         tokens_before: tokens of the view before this call, without messages that an earlier record
             already covers.
-        tokens_after: tokens of `messages`. With a `token_counter` it is the number that the counter
-            returns for this list.
+        tokens_after: tokens of `messages`. With a `token_counter`, it is the number that the
+            counter returns for this list.
         budget: the most tokens that `messages` may have. If no window is known, it is the smallest
-            trigger that counts tokens alone, or None.
+            trigger that counts only tokens, or None.
         evicted: number of messages that this call removed from the view, summaries of other
             libraries included.
         kept: number of the caller's messages in `messages`, clipped ones included.
         clipped: number of messages in `messages` that are clipped.
         dropped: number of the caller's messages that were left out because an earlier compaction
             has evicted them.
-        cost: what the summary cost. A draft that was found, because it was written earlier, costs
+        cost: the calls and tokens of this call's summary. A draft that was written earlier costs
             nothing.
-        needed: if stuck: the fewest tokens of the messages that must stay. None otherwise, and if
-            the summary failed.
+        needed: the tokens that the window must have; set only if `outcome` is `stuck`. In case 1
+            of `stuck` it is the fewest tokens of the messages that must stay. In case 2 it is None.
+            In case 3 it is the tokens of the whole history.
         failed: the step that failed: `archive`, `redaction` or `summary`; None if nothing failed.
         failures: why attempts to summarise failed, one sentence for each.
         rules_left_out: the rules of the user for which the new summary has no room, as
-            `StatedRule(id, text)`. The id is that of the message, by which it can be recalled; it
-            is empty for a sentence of `rules=`.
+            `StatedRule(id, text)`. With the id, the message of the rule can be recalled. The id is
+            empty for a sentence of `rules=`.
         redacted: number of secrets that were removed from the evicted and clipped messages, by
             kind.
         cut: tokens that are known to be missing at the end of the new summary; 0 if it is complete.
-        may_need_joining: whether no model has answered two user messages in a row in this history.
-            A model may refuse them, so with `alternate_roles="auto"` those after the summary are
-            joined with it.
+        may_need_joining: True if no model has yet answered two user messages in a row in this
+            history. Some models refuse two user messages in a row. So, with
+            `alternate_roles="auto"`, the user messages after the summary are joined with the
+            summary.
         preparing: True if the trigger was reached, the history fits, and its summary is being
             prepared in the background. The caller needs to do nothing.
-        head_id: id of the record in force, as the archive or the memory of this process names it;
-            empty if there is none, or if the state of an agent names it.
+        head_id: id of the record in force, from the archive or from the memory of this process. It
+            is empty if there is no such record. It is also empty in an agent, because there the
+            agent's state has the id.
+        record_id: id of the record that this call put in force; None if it made no record.
     """
 
     outcome: Outcome

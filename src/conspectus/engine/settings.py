@@ -195,7 +195,7 @@ class PolicySettings(CommonSettings):
     """When to compact.
 
     A pair: `("tokens", N)`, `("messages", N)`, or `("fraction", F)` of the window. A dict such as
-    `{"tokens": 4000, "messages": 10}`: all of its conditions must hold. A list of pairs or dicts:
+    `{"tokens": 4000, "messages": 10}`: all conditions must be true. A list of pairs or dicts:
     one of them is enough.
     """
     keep: ContextSize | None = None
@@ -210,7 +210,7 @@ class PolicySettings(CommonSettings):
     longer text is asked once to shorten it; then the text is cut after its last whole sentence, and
     `result.cut` says how much is missing. Default: the model is asked for at most a third of the
     window, or of a smaller trigger in tokens; a longer text is used if it fits and is smaller than
-    what it replaces.
+    the messages that it replaces.
     """
     notes: bool = True
     """Whether the summary also shows the user's words and one line for each tool call.
@@ -241,17 +241,18 @@ class PolicySettings(CommonSettings):
     `additional_kwargs` (for a dict: in the dict itself).
     """
     rules: Rules = None
-    """What the user has laid down, which gives way last: it stays in view word for word.
+    """The user's rules. They stay in the view word for word, and are left out last.
 
-    A list of sentences that stand in each summary; or a function that takes the text of a message
-    of the user and returns the sentences in it that bind, in place of the search by words. Default:
-    None (sentences that bind are found by their words). See `docs/concepts.md`.
+    A list of sentences that are put into each summary; or a function that takes the text of a
+    message of the user and returns the sentences in it that are rules. Default: None (rules are
+    found by their words). See `docs/concepts.md`.
     """
     stale_results: AnyStale = False
     """Whether old tool results and large old arguments are clipped before anything is summarised.
 
     If that frees enough tokens, no summary is made. A clipped message shows a pointer to its
-    original, so this needs an archive. True, False, or a dict with some of these keys:
+    original, so this needs an archive (or, in an agent, `history="preserve"`). True, False, or a
+    dict with some of these keys:
     `over`: results with more tokens than this are clipped (default 1,000; more than 200);
     `newest`: this number of newest results is never clipped (default 0);
     `least`: tokens that clips must free, or nothing is clipped (default: enough to bring the
@@ -280,7 +281,7 @@ class PythonSettings(Checked):
     """Settings that are objects or functions. Every way in from Python takes them."""
 
     summarizer: AnySummarizer | None = None
-    """What writes the summaries, if it is not the model that answers.
+    """The summariser, if it is not the model that answers.
 
     A `Summarizer`, a chat model, a `provider:model` string, or a callable or Runnable that takes
     messages and returns text. We recommend a model. `"embedded"` is the `EmbeddedSummarizer`: it
@@ -309,8 +310,9 @@ class PythonSettings(Checked):
     on_event: OnEvent = None
     """A function that is called as `on_event(name, data)` for each event of a compaction.
 
-    The names are `start`, `attempt_failed`, `end` and `failed`. Like `pin`, it runs in the calling
-    thread; in async code, it runs in another thread than the event loop.
+    The names are `start`, `attempt_failed`, `end` and `failed`. In sync code, the function runs in
+    the OS thread of the caller. In async code, it does not run in the OS thread of the event loop.
+    The same is true for `pin`.
     """
     telemetry: AnyListeners = None
     """One or several listeners, such as `conspectus.observe.OpenTelemetry()`.
@@ -326,16 +328,16 @@ class SessionSettings(Checked):
     background: bool = False
     """Whether the next summary is prepared in the background, from 70 % of the trigger on.
 
-    A thread writes it. When the trigger is reached, the prepared summary takes effect. If it is not
-    finished by then, the history stays unchanged while it fits the window. See
-    `docs/operations.md`.
+    A daemon thread of this process prepares it. When the trigger is reached, the prepared summary
+    takes effect. If the summary is not finished by then, the history stays unchanged while
+    the history fits the window. See `docs/operations.md`.
     """
     summary_request: RequestSetting = "smallest"
     """Which request a model gets for a summary: a short one, or one that uses the prompt cache.
 
     `"smallest"` sends only the messages that are evicted. `"cached"` sends the agent's last request
-    again, followed by an instruction, so that the provider's prompt cache is hit. It does so only
-    if that request has all evicted messages. See `docs/cost.md`.
+    again, followed by an instruction, so that the provider can use its prompt cache. This is done
+    only if that request has all evicted messages. See `docs/cost.md`.
     """
 
 
@@ -396,38 +398,38 @@ class CompactorSettings(WindowSettings, Settings):
 
     model: AnySummarizer | None = field(default=None, kw_only=False)
     """A LangChain chat model, or a `provider:model` string. It determines the tokenizer and, if it
-    has a profile, the window. You can also pass a value for `summarizer` here; it then only writes
-    summaries. Default: None; then the embedded summariser writes.
+    has a profile, the window. You can also pass a value for `summarizer` here; this value then only
+    writes summaries. Default: None; then the embedded summariser writes.
     """
     trigger: AnyTrigger = None
     """Default: `("fraction", 0.85)` with a `window`, else `("tokens", 170_000)`."""
     keep: ContextSize | None = None
     """Default: 20 messages, or fewer if these take much of the window."""
     window: Tokens | None = None
-    """If there is no such profile, the messages must fit the smallest trigger that counts tokens
-    alone.
+    """If the model has no profile, no window is known. Then the messages must fit the smallest
+    trigger that counts only tokens.
     """
     archive: AnyArchive | None = None
     """Without an archive, results have `archived=False`, nothing is clipped, and nothing can be
     recalled. Default: None.
     """
     token_counter: TokenCounter | str | None = None
-    """What counts the tokens of the messages. A function that takes a list of messages and returns
-    its tokens, as in LangChain: it decides whether a history fits. Or the name of a vocabulary, as
-    for `tokenizer`. Default: an estimate, corrected by the usage that models have reported in the
-    history.
+    """The counter for the tokens of the messages. Pass a function that takes a list of messages and
+    returns the number of tokens, as in LangChain. This function decides whether a history fits. You
+    can also pass the name of a vocabulary, as for `tokenizer`. Default: an estimate, corrected by
+    the usage that models have reported in the history.
     """
     tokenizer: str | None = None
     """The tokenizer for which the estimate is made. It has no other effect.
 
     The name of a model, or a vocabulary such as `"tiktoken:o200k_base"` or
     `"tokenizers:path/to/tokenizer.json"` (needs the extra `tokens`). Default: the tokenizer of
-    `model`. If there is no model, or its name is unknown (the log says so), each piece of text
-    counts as many tokens as in the known tokenizer that yields the most.
+    `model`. If there is no model, or its name is unknown, Conspectus estimates each piece of text
+    for all known tokenizers and takes the largest number. If the name is unknown, the log says so.
     """
     stale_results: AnyStale = True
     summary_request: RequestSetting = "smallest"
     """`"cached"` is for loops that send the messages of the last result to the model that also
-    summarises. If your loop calls the model in another way, pass that Runnable, such as
-    `model.bind_tools(tools)`.
+    summarises. If your loop calls a Runnable that has the model in it, such as
+    `model.bind_tools(tools)`, pass this Runnable.
     """

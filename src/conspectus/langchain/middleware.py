@@ -1,4 +1,7 @@
-"""`SummarizationMiddleware`: replaces LangChain's middleware of this name, and loses nothing."""
+"""`SummarizationMiddleware`, which replaces LangChain's middleware with the same name.
+
+With an archive, no message is lost.
+"""
 
 from __future__ import annotations
 
@@ -109,11 +112,11 @@ class SummarizationMiddleware(
 ):
     """Replace the older part of a conversation by a summary when the trigger is reached.
 
-    It takes every parameter of `langchain.agents.middleware.SummarizationMiddleware` with the same
-    meaning, except for `trim_tokens_to_summarize`. It differs from that class in this: A summariser
-    reads every message whole before the message is evicted. The newest user message stays. A
-    summary that is empty, cut off, refused or an error text is never used. If there is an archive,
-    it stores the originals first.
+    This class takes every parameter of `langchain.agents.middleware.SummarizationMiddleware` with
+    the same meaning, except for `trim_tokens_to_summarize`. It differs from LangChain's class in
+    these points. A summariser reads every message whole before the message is evicted. The newest
+    user message stays. A summary that is empty, cut off, refused or an error text is never used. If
+    there is an archive, the originals are stored in it first.
 
     The middleware knows only the messages. Add a `ContextGuard` as the last middleware: it also
     measures the system prompt, the tools and what other middleware adds. Without a guard, leave
@@ -125,12 +128,13 @@ class SummarizationMiddleware(
     their states depend on them; build a new middleware and a new agent.
 
     `copy.deepcopy` makes a second middleware that shares the archive. `pickle` stores the settings;
-    the archive is opened again. At the end of a `with` block, or with `close()`, it stops preparing
-    summaries, and closes the archive if it has opened it.
+    the archive is opened again. At the end of a `with` block, or with `close()`, the middleware
+    stops preparing summaries, and closes the archive if the middleware has opened it.
 
     Raises:
-        PolicyError: a setting is invalid, such as a fraction if the model has no profile. It is a
-            `ValueError`. If you set an attribute later, the next step raises it.
+        PolicyError: a setting is invalid. For example, `trigger` is a fraction, and the model has
+            no profile. `PolicyError` is a `ValueError`. If you set an invalid attribute later, the
+            next step raises the error.
         AttributeError: you set an attribute that is not a parameter.
         ArchiveError: the archive cannot be opened.
 
@@ -252,7 +256,7 @@ class SummarizationMiddleware(
         return copy
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Compact the history if the trigger is reached or the window is full."""
+        """Compact the history if a trigger is set, and it is reached or the window is full."""
         step = AgentStep.of(self._setup, state, runtime)
         return None if self._is_quiet(step) else run(self._take_step(step))
 

@@ -114,7 +114,15 @@ async def _is_within_reach(recalled: Recalled, step: AgentStep) -> bool:
 
 
 def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
-    """Make the tool that finds originals of the agent's own session and branch."""
+    """Return the LangChain tool `recall`, which finds archived originals for an agent.
+
+    The tool searches only the agent's own session and branch. It returns the originals as text,
+    framed as data. If nothing can be found or read, the tool returns the error as its text.
+
+    Args:
+        setup: returns the setup of the middleware.
+        tokens: the most tokens of an answer; at most a share of the window.
+    """
 
     async def answer(runtime: Runtime, arguments: Mapping[str, Any]) -> str:
         current = setup()

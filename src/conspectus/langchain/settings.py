@@ -112,20 +112,20 @@ class MiddlewareSettings(AgentSettings, SessionSettings, PythonSettings, PolicyS
     """Default: never."""
     keep: ContextSize = KEEP
     token_counter: TokenCounter | str = count_tokens_approximately
-    """What counts the tokens for `trigger` and `keep`.
+    """The counter for the tokens of `trigger` and `keep`.
 
-    A function that takes a list of messages and returns its tokens, or a vocabulary such as
-    `"tiktoken:o200k_base"`. If you pass one, it also decides whether a history fits the window; if
-    not, an estimate decides that. Default: LangChain's approximation.
+    A function that takes a list of messages and returns the number of tokens, or a vocabulary such
+    as `"tiktoken:o200k_base"`. If you pass your own counter, this counter also decides whether a
+    history fits the window; otherwise an estimate decides that. Default: LangChain's approximation.
     """
     summary_prompt: str | None = DEFAULT_SUMMARY_PROMPT
     archive: AnyArchive | None = None
     """Default: the store that `create_agent(store=...)` was given; without a store, no archive."""
     summary_request: RequestKind = "smallest"
     alternate_roles: AlternateRoles = "auto"
-    """In an agent, `"auto"` also learns from the provider: if it refuses two user messages in a
-    row, the request is sent again with joined messages. Only requests are changed; the state keeps
-    each message as it is.
+    """In an agent, `"auto"` also learns from the provider: if the provider refuses two user
+    messages in a row, the request is sent again with joined messages. Only requests are changed;
+    the state keeps each message as it is.
     """
     tenant: TenantSetting = None
     """The name of the owner of the conversations.
@@ -138,13 +138,14 @@ class MiddlewareSettings(AgentSettings, SessionSettings, PythonSettings, PolicyS
 
     True interrupts the graph with the finished summary. Resume it with
     `Command(resume={"type": "approve"})`, or with `{"type": "edit", "summary": "..."}` or
-    `{"type": "reject"}` as the value of `resume`. You can pass a function instead: it takes a
-    `PreviewRequest`, and returns the text that takes effect, or None to reject it. If another
-    process resumes the graph, it needs an archive or a store; without one, an approval has no
-    effect.
+    `{"type": "reject"}` as the value of `resume`. The type `reject` declines the summary.
+
+    You can pass a function instead: it takes a `PreviewRequest`, and returns the text that takes
+    effect, or None to decline the summary. If another process resumes the graph, that process needs
+    an archive or a store. Without an archive or a store, the approval has no effect.
     """
     compact_tool: bool = False
-    """Whether the agent gets a tool `compact_conversation`. It compacts at the next step."""
+    """Whether the agent gets a tool `compact_conversation`, which compacts at the next step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +157,9 @@ class SummarizationSettings(MiddlewareSettings, WindowSettings, Settings):
     window is known only if `window` is set.
     """
     reserved_tokens: int = 0
-    """With a `ContextGuard` this is a minimum: the guard measures the system prompt and the tools
-    and adds the tokens of the answer, and the larger of the two numbers counts.
+    """With a `ContextGuard`, this is a minimum. The guard adds the tokens of the system prompt, of
+    the tools and of the answer. Conspectus reserves this sum or `reserved_tokens`, whichever is
+    larger.
     """
     name: InstanceName = None
     """The name of this instance. Two instances in one agent need different names.
@@ -167,9 +169,10 @@ class SummarizationSettings(MiddlewareSettings, WindowSettings, Settings):
 
 
 class Setup:
-    """What is built from one set of settings, for all threads of a graph.
+    """The objects that are built from one set of settings. All threads of a graph share them.
 
-    `location` returns what a clip says of the place of its original, if no archive has it.
+    If no archive has an original, `location` returns the text that a clip shows for the place of
+    this original.
 
     Raises:
         PolicyError: a setting is invalid.
