@@ -84,7 +84,8 @@ def stored_values(store: Any, *prefix: str) -> list[Stored]:
 def values_in_tables(archive: Archive) -> list[Stored]:
     """Every row of an archive in SQLite, and every word of its index."""
     index = "TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab('main', 'words', 'row')"
-    with archive.backend.transaction(writes=False) as run:
+    guarded: Any = archive.backend
+    with guarded.store.transaction(writes=False) as run:
         rows = list(run("SELECT name, about, body FROM item"))
         run(f"CREATE VIRTUAL {index}")
         words = [word for (word,) in run("SELECT term FROM temp.vocabulary")]

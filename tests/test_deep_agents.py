@@ -28,7 +28,7 @@ from conspectus.deep_agents import (
     wiring,
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
-from conspectus.langchain.overflow import TRIES
+from conspectus.model.overflow import FURTHER_TRIES
 from graph_support import Bench
 from scripted_models import ScriptedChatModel
 
@@ -373,7 +373,7 @@ def test_a_large_batch_is_rescued_after_the_import_swap(store, mode):
 
     state_messages = bench.say(QUESTION, mode)
     assert state_messages[-1].text == "Done."
-    assert 1 <= count_refused() <= TRIES  # the provider refuses it, and the steps are few
+    assert 1 <= count_refused() <= FURTHER_TRIES  # the provider refuses it, and the steps are few
     if not store:  # what was clipped is in a file before the agent can ask for it
         [grep_results] = [
             message.text
@@ -386,7 +386,7 @@ def test_a_large_batch_is_rescued_after_the_import_swap(store, mode):
     # What was accepted may have been just below a limit that nobody has named: the next turn may
     # find it from above once more, and no later one.
     bench.say("And then?", mode)
-    assert (refused_so_far := count_refused()) <= TRIES
+    assert (refused_so_far := count_refused()) <= FURTHER_TRIES
     for turn in range(3):
         bench.say(f"And then, {turn}?", mode)
     assert count_refused() == refused_so_far

@@ -17,7 +17,7 @@ from conspectus import ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.archive import Archive
 from conspectus.errors import PolicyError
 from conspectus.langchain import settings
-from conspectus.langchain.overflow import TRIES
+from conspectus.model.overflow import FURTHER_TRIES
 from graph_support import METER, Bench, check_sent, new_agent, scope_of, thread_config, user_input
 from scripted_models import ScriptedChatModel
 
@@ -173,7 +173,7 @@ def test_a_huge_batch_of_results_is_clipped_until_it_fits(history, store, mode):
     assert messages[-1].text.startswith("Fine")
     sizes = bench.request_tokens
     refused = bench.refused
-    assert 2 <= refused <= TRIES  # one step smaller is not enough, and the steps are few
+    assert 2 <= refused <= FURTHER_TRIES  # one step smaller is not enough, and the steps are few
     assert sizes[1:] == sorted(set(sizes[1:]), reverse=True)
     results = [message for message in bench.requests[-1] if isinstance(message, ToolMessage)]
     assert [message.tool_call_id for message in results] == ["c0", "c1", "c2", "c3"]
@@ -204,7 +204,7 @@ def test_a_provider_that_refuses_all_is_asked_few_times(store, on_stuck):
             {"messages": [HumanMessage("And now?"), four_calls(), *results]}, thread_config()
         )
     sizes = bench.request_tokens
-    assert 3 <= len(sizes) <= TRIES + 1  # as it came, then smaller by several steps
+    assert 3 <= len(sizes) <= FURTHER_TRIES + 1  # as it came, then smaller by several steps
     assert sizes == sorted(set(sizes), reverse=True)
     assert sizes[-1] < sizes[0] / 20
     if on_stuck == "raise":

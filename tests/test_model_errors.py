@@ -12,12 +12,12 @@ from conspectus.archive.guard import explained as explained_store
 from conspectus.core.records import Draft
 from conspectus.engine.summary_notes import rejection_reasons
 from conspectus.errors import SummarizerOverflow, SummaryError, SummaryRejected
-from conspectus.langchain.overflow import read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.refusals import refuses_thoughts
 from conspectus.model.answers import answer_of
 from conspectus.model.base import LastRequest
 from conspectus.model.chat_model import ChatModelSummarizer
+from conspectus.model.overflow import read_overflow
 from conspectus.model.provider_errors import as_summary_error, is_overflow, retry_after
 from histories import talk
 from model_support import (

@@ -158,7 +158,8 @@ def test_unknown_and_expired_ids_have_different_errors(archive, entries, name):
     with pytest.raises(NotFoundError, match="no archived message"):
         recall(archive, id=name)
     assert recall(archive, id="q1").hits
-    with archive.backend.transaction(writes=True) as run_:
+    guarded: Any = archive.backend
+    with guarded.store.transaction(writes=True) as run_:
         run_("UPDATE item SET expires = 1 WHERE key = ?", key_bytes(entries[0].key))
     with pytest.raises(NotFoundError, match="expired or was forgotten"):
         recall(archive, id="q1")

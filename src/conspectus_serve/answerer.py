@@ -91,7 +91,7 @@ class HistoryAnswerer:
         is_long = len(raw) >= LARGE_BODY and not self._reader.is_soon_read(client_request)
         if is_long or is_left_to_server:
             read = await self._one_computation.run(self._reader.read_large, client_request)
-        elif self._resources.archive.backend.may_hang:  # the archive is on a server, which may hang
+        elif self._resources.archive.may_hang:  # the archive is on a server, which may hang
             read = await asyncio.to_thread(self._reader.read, client_request)
         else:
             read = self._reader.read(client_request)
@@ -169,9 +169,7 @@ class HistoryAnswerer:
             has_progress = not was_noted and self._keeper.note_progress(
                 exchange.request, conversation, head_id
             )
-        if (
-            has_progress and self._resources.archive.backend.may_hang
-        ):  # other processes may read it at once
+        if has_progress and self._resources.archive.may_hang:  # other processes may read it at once
             write = asyncio.to_thread(self._resources.threads.write)
             answer, _ = await asyncio.gather(self._send(request, exchange), write)
             return answer

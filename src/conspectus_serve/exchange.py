@@ -15,7 +15,7 @@ from conspectus.archive import Scope
 from conspectus.core.items import Window
 from conspectus.engine.engine import Engine
 from conspectus.engine.result import CompactionResult
-from conspectus.langchain.overflow import RefusedRequests
+from conspectus.model.overflow import RefusedRequests
 from conspectus_serve.alignment import DroppedMessages
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory
 from conspectus_serve.headers import RawHeaders, own_headers

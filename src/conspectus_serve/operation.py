@@ -17,7 +17,7 @@ from conspectus.bridge import run
 from conspectus.core.records import Chain
 from conspectus.engine.history import LOCAL
 from conspectus.errors import ArchiveError, InputError
-from conspectus.recall.for_agents import answer_flow
+from conspectus.recall.for_agents import answer_tool_call
 from conspectus.tokens import TokenMeter
 from conspectus_serve.entrance import Entrance, tenants_in
 from conspectus_serve.exchange import Exchange
@@ -202,7 +202,7 @@ class Operation:
     def _search(self, scope: Scope, chain: Chain, query: str) -> str:
         """Return originals of a thread that match a query."""
         count = TokenMeter(model="gpt-4o").count_text
-        flow = answer_flow(
+        flow = answer_tool_call(
             self._archive, scope, chain, query=query, tokens=SEARCH_TOKENS, count=count
         )
         try:

@@ -19,7 +19,7 @@ from conspectus.messages import read_messages
 from conspectus.messages.framing import recalled_text
 from conspectus.messages.recalled import LEAST_RECALL, with_recalled
 from conspectus.messages.users import is_by_user, newest_user_message
-from conspectus.recall.for_agents import unasked_flow
+from conspectus.recall.for_agents import search_unasked
 from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus.serve")
@@ -120,7 +120,7 @@ def search_originals(
     Raises:
         ArchiveError: the archive cannot be read.
     """
-    flow = unasked_flow(
+    flow = search_unasked(
         archive,
         scope,
         archive.chain_at(scope, head_id),

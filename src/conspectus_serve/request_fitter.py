@@ -13,7 +13,7 @@ from typing import Any
 from conspectus.core.items import Window
 from conspectus.core.planner import window_or_trigger
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus.langchain.overflow import TRIES
+from conspectus.model.overflow import FURTHER_TRIES
 from conspectus.model.provider_errors import is_overflow
 from conspectus_serve.alignment import DroppedMessages
 from conspectus_serve.awaiting import OneComputation
@@ -228,11 +228,11 @@ class RequestFitter:
         learned = conversation.measured.learned
         sent_tokens = fitted.tokens + fitted.recalled_tokens
         refusals = fitted.refusals.after_refusal(sent_tokens, reserved, refusal)
-        if refusals.tries > TRIES:
+        if refusals.tries > FURTHER_TRIES:
             return None
         # A proxy's limit in bytes says nothing about the model.
         is_of_bytes = refusal.status_code == 413 and "token" not in str(refusal).lower()
-        if not is_of_bytes and (refusals.named or conversation.measured.room is None):
+        if not is_of_bytes and (refusals.has_named_limit or conversation.measured.room is None):
             largest_history = refusals.with_learned_limit(refusals.budget, sent_tokens).learned
             learned.refused = largest_history + reserved
         smaller = await self._compact(

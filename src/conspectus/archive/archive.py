@@ -14,7 +14,7 @@ from uuid import uuid4
 from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_store
 from conspectus.archive.address import check_seconds, open_store
-from conspectus.archive.guard import Guarded
+from conspectus.archive.guard import GuardedStore
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
 from conspectus.archive.store import ArchiveStore
@@ -104,22 +104,22 @@ class Archive:
     ) -> None:
         check_seconds(ttl, timeout)
         if is_store(store):
-            # Each batch is guarded by itself, because one call here may need several.
-            guarded = Guarded(LangGraphStore(store, ttl, timeout))
+            # It guards each of its batches by itself.
+            guarded = GuardedStore(LangGraphStore(store, ttl, timeout))
         elif isinstance(store, ArchiveStore):
             if ttl not in (None, store.ttl):
                 raise PolicyError(
                     f"{type(store).__name__} keeps its values for {store.ttl} seconds, not for "
                     f"{ttl}; give it the ttl, and leave it out here."
                 )
-            guarded = Guarded(store, timeout if store.may_hang else None)
+            guarded = GuardedStore(store, timeout if store.may_hang else None)
         else:
             raise ArchiveError(
                 f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
                 "address use Archive.open(...)."
             )
-        self.backend: Any = guarded
-        self.ttl: float | None = guarded.ttl
+        self.backend: ArchiveStore = guarded
+        self.ttl = guarded.ttl
         self.timeout = timeout
         # By scope and head; each has its newest record as it is stored.
         self._chains: BoundedCache[tuple[Scope, str], tuple[bytes, Chain]] = BoundedCache(
@@ -162,10 +162,15 @@ class Archive:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def may_hang(self) -> bool:
+        """Whether a call of the store may never return, such as a call over a network."""
+        return self.backend.may_hang
+
     async def call_either_way(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method from a coroutine; in a thread if it may take long on an event loop."""
         call = partial(method, *args, **kwargs)
-        if self.backend.may_hang:
+        if self.may_hang:
             return cast("T", await call_that_may_hang(call))
         return cast("T", await call_that_computes(call))
 
@@ -316,7 +321,7 @@ class Archive:
                 "another worker has compacted this history at the same time, and its record is in "
                 "force; call again to continue from it"
             )
-        stored = self.backend.read(scope, "records", [record.id]).get(record.id)
+        stored = self.backend.read(scope, "records", [record.id]).get(record.id, b"")
         # Two workers may commit the same record, each with its own bill.
         is_stored = stored == item.body or parse_record(record.id, stored) is not None
         if not is_stored or (not head_in_state and head_id != record.id):
@@ -378,7 +383,7 @@ class Archive:
             body = self._record_body(scope, record_id)
 
     def _record_body(self, scope: Scope, record_id: str) -> bytes:
-        stored: dict[str, bytes] = self.backend.read(scope, "records", [record_id])
+        stored = self.backend.read(scope, "records", [record_id])
         return stored.get(record_id, b"")
 
     def in_force(self, scope: Scope) -> Chain:
@@ -452,7 +457,7 @@ class Archive:
 
     def head_id(self, scope: Scope) -> str | None:
         """Return the id of the head; empty if it was set to no record, None if it never was set."""
-        return cast("str | None", self.backend.head_id(scope))
+        return self.backend.head_id(scope)
 
     def copy(self, source: Scope, target: Scope, head_id: str) -> None:
         """Copy the chain up to a record, with its originals, to another scope."""
@@ -579,7 +584,7 @@ class Archive:
             scopes = self.backend.scopes(tenant)
         else:
             scopes = [scope for scope in self.scopes(tenant) if scope.thread == thread]
-        count: int = self.backend.forget(scopes)
+        count = self.backend.forget(scopes)
         self._chains.clear()
         return count
 

@@ -6,20 +6,20 @@ import errno
 import math
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import TypeVar
 
-from conspectus.archive.values import Scope
+from conspectus.archive.store import ArchiveStore, SearchIndex
+from conspectus.archive.values import ItemsByKind, Scope, SearchRow, ValueKind
 from conspectus.bridge import StepTimeout, call_within
 from conspectus.errors import ArchiveError, ArchiveTimeout
 from conspectus.observe import observing
 from conspectus.observe.observation import listening, safe_text
 
-UNREPORTED = ("batch", "close", "search_index")
-"""Methods that are no operations of the store, or only parts of one."""
+T = TypeVar("T")
 
 
 class GateShut(BaseException):
@@ -47,7 +47,7 @@ class Gate:
         with self._lock:
             self.is_shut = True
 
-    def through(self, call: Callable[[], Any]) -> Any:
+    def through(self, call: Callable[[], T]) -> T:
         """Make a call and return what it returns.
 
         Raises:
@@ -68,41 +68,23 @@ GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
 """The gate of the current work; None if nothing stops it."""
 
 
-class Guarded:
-    """A store with all its methods. Each call is reported, and ends with its caller.
+class CallGuard:
+    """Makes the calls of one store. Each is reported, and ends with its caller.
 
-    What a method raises becomes an `ArchiveError` that says what to do. After a time-out the store
-    is not called for the same time, so that others need not wait, too.
+    What a call raises becomes an `ArchiveError` that says what to do. After a time-out the store is
+    not called for the same time, so that others need not wait, too.
 
     Args:
-        store: an `ArchiveStore`, or a store of LangGraph.
         seconds: the longest time of one call, after which it raises `ArchiveTimeout`; None for no
             limit.
     """
 
-    def __init__(self, store: Any, seconds: float | None = None) -> None:
-        self.store = store
+    def __init__(self, seconds: float | None = None) -> None:
         self._seconds = seconds
         self._left_alone_until = -math.inf
 
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self.store, name)
-        return partial(self._call, name, value) if callable(value) else value
-
-    def _call(self, name: str, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        call = partial(method, *args, **kwargs)
-        is_reported = name not in UNREPORTED and listening()
-        if is_reported:
-            scope = args[0] if args and isinstance(args[0], Scope) else None
-            with observing("archive", scope, name=name):
-                answer = self._answer(call)
-        else:
-            answer = self._answer(call)
-        # Tables return themselves as their index, which must be guarded, too.
-        return self if answer is self.store else answer
-
-    def _answer(self, call: Callable[[], Any]) -> Any:
-        """Make a call; see `Guarded`."""
+    def make(self, call: Callable[[], T]) -> T:
+        """Make a call and return what it returns."""
         if monotonic() < self._left_alone_until:
             raise self._timeout_error()
         gate = GATE.get()
@@ -116,11 +98,121 @@ class Guarded:
         except Exception as error:
             raise explained(error) from error
 
+    def report(self, operation: str, call: Callable[[], T], scope: Scope | None = None) -> T:
+        """Make a call that is an operation of the store, and report it."""
+        if not listening():
+            return self.make(call)
+        with observing("archive", scope, name=operation):
+            return self.make(call)
+
     def _timeout_error(self) -> ArchiveTimeout:
         return ArchiveTimeout(
             f"The archive failed: the store did not answer within {self._seconds:g} seconds, and "
             "is left alone for so long; check it and try again, or give it more timeout=."
         )
+
+
+class GuardedStore(ArchiveStore):
+    """A store, each call of which a `CallGuard` makes.
+
+    Args:
+        store: the store itself.
+        seconds: the longest time of one call; None for no limit.
+    """
+
+    def __init__(self, store: ArchiveStore, seconds: float | None = None) -> None:
+        self.store = store
+        self.ttl = store.ttl
+        self.may_hang = store.may_hang
+        self._guard = CallGuard(seconds)
+
+    def read(self, scope: Scope, kind: ValueKind, names: Sequence[str] | None) -> dict[str, bytes]:
+        """Return values by name; see `ArchiveStore.read`."""
+        return self._guard.report("read", partial(self.store.read, scope, kind, names), scope)
+
+    def head_id(self, scope: Scope) -> str | None:
+        """Return the head of a scope; see `ArchiveStore.head_id`."""
+        return self._guard.report("head_id", partial(self.store.head_id, scope), scope)
+
+    def write(
+        self,
+        scope: Scope,
+        items: ItemsByKind,
+        *,
+        head_id: str | None = None,
+        expected_head_id: str | None = None,
+        durable: bool = True,
+        renewed: Sequence[str] = (),
+    ) -> str:
+        """Store values and a new head; see `ArchiveStore.write`."""
+        call = partial(
+            self.store.write,
+            scope,
+            items,
+            head_id=head_id,
+            expected_head_id=expected_head_id,
+            durable=durable,
+            renewed=renewed,
+        )
+        return self._guard.report("write", call, scope)
+
+    def search_index(self, scope: Scope, keys: Collection[str]) -> SearchIndex:
+        """Return an index of these originals; one that is in the store itself is guarded, too."""
+        index = self._guard.make(partial(self.store.search_index, scope, keys))
+        store: object = self.store
+        return GuardedIndex(index, self._guard) if index is store else index
+
+    def scopes(self, tenant: str) -> list[Scope]:
+        """Return the scopes of a tenant; see `ArchiveStore.scopes`."""
+        return self._guard.report("scopes", partial(self.store.scopes, tenant))
+
+    def forget(self, scopes: Sequence[Scope]) -> int:
+        """Delete scopes; see `ArchiveStore.forget`."""
+        return self._guard.report("forget", partial(self.store.forget, scopes))
+
+    def discard(self, scopes: Sequence[Scope]) -> int:
+        """Delete scopes, less thoroughly; see `ArchiveStore.discard`."""
+        return self._guard.report("discard", partial(self.store.discard, scopes))
+
+    def sweep(self) -> None:
+        """Delete expired values; see `ArchiveStore.sweep`."""
+        self._guard.report("sweep", self.store.sweep)
+
+    def check(self) -> str:
+        """Return what is wrong with the store; see `ArchiveStore.check`."""
+        return self._guard.report("check", self.store.check)
+
+    def close(self) -> None:
+        """Close what the store has opened for this archive."""
+        self._guard.make(self.store.close)
+
+
+class GuardedIndex:
+    """An index of words, each call of which a `CallGuard` makes."""
+
+    def __init__(self, index: SearchIndex, guard: CallGuard) -> None:
+        self._index = index
+        self._guard = guard
+
+    def passages_holding(
+        self, scope: Scope, words: Sequence[str]
+    ) -> tuple[int, dict[str, set[int]]]:
+        """Return the passages that have each word; see `SearchIndex.passages_holding`."""
+        call = partial(self._index.passages_holding, scope, words)
+        return self._guard.report("passages_holding", call, scope)
+
+    def rows_of(self, scope: Scope, keys: Sequence[str]) -> list[SearchRow]:
+        """Return the rows of originals; see `SearchIndex.rows_of`."""
+        return self._guard.report("rows_of", partial(self._index.rows_of, scope, keys), scope)
+
+    def rows_holding(self, scope: Scope, numbers: Sequence[int]) -> list[SearchRow]:
+        """Return the rows of the originals with these passages; see `SearchIndex.rows_holding`."""
+        call = partial(self._index.rows_holding, scope, numbers)
+        return self._guard.report("rows_holding", call, scope)
+
+    def keys_named(self, scope: Scope, name: str) -> list[str]:
+        """Return the keys of originals with an id; see `SearchIndex.keys_named`."""
+        return self._guard.report("keys_named", partial(self._index.keys_named, scope, name), scope)
 
 
 _ADVICE = (

@@ -9,10 +9,11 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from conspectus._langchain import known
-from conspectus.archive.guard import Guarded
+from conspectus.archive.guard import CallGuard
 from conspectus.archive.key_value import KeyValueStore
 from conspectus.archive.values import (
     ItemsByKind,
@@ -76,7 +77,8 @@ class LangGraphStore(KeyValueStore):
             self._lock = threading.RLock()
         # A store that cannot hang needs no thread that can be abandoned.
         can_hang = type(store) not in (memory_class, sqlite_class)
-        self._guarded = Guarded(store, timeout if can_hang else None)
+        # Each batch is guarded by itself, because one call of the archive may need several.
+        self._guard = CallGuard(timeout if can_hang else None)
 
     def read(
         self, scope: Scope, kind: ValueKind | Literal["head"], names: Sequence[str] | None
@@ -180,7 +182,7 @@ class LangGraphStore(KeyValueStore):
             try:
                 with self._lock:
                     part = operations[start : start + OPERATIONS_AT_ONCE]
-                    answers += self._guarded.batch(list(part))
+                    answers += self._guard.make(partial(self._store.batch, list(part)))
             except ArchiveError as error:
                 if isinstance(error.__cause__, Exception):
                     self._roll_back()

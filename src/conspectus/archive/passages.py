@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from operator import add
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from conspectus.archive.values import StoredItem
 from conspectus.messages import Call, Message
@@ -90,7 +90,7 @@ class Span(NamedTuple):
     """Empty if it belongs to no tool call."""
 
 
-def passages(text: str, offset: int = 0) -> Iterator[tuple[int, int]]:
+def split_passages(text: str, offset: int = 0) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of each passage of a text, which together cover it.
 
     Both are in characters, and count from `offset`.
@@ -178,7 +178,7 @@ def _joined_alternately(parts: list[str], replaced: list[str]) -> str:
 
 
 def _may_have_long_word(text: str) -> bool:
-    """Return False if no word is longer than `MAX_WORD`; it looks at a few positions only.
+    """Tell whether a word may be longer than `MAX_WORD`, by a look at a few positions only.
 
     A longer word is at one of these positions, and half of it is on one side of that position.
     """
@@ -192,14 +192,14 @@ def _may_have_long_word(text: str) -> bool:
     return False
 
 
-def words(text: str) -> str:
+def index_words(text: str) -> str:
     """Return a text for an index that divides words at spaces and marks.
 
     A run of a script without spaces becomes its pairs of characters, and its last character. The
     words inside identifiers are added.
 
     Example:
-        >>> words("getUser: 数据库 failed")
+        >>> index_words("getUser: 数据库 failed")
         'getUser:  数据 据库 库  failed get User:'
     """
     if not text.isascii():
@@ -220,59 +220,109 @@ def spans(text: str, calls: Sequence[Call]) -> list[Span]:
     """Return the passages of a message. Each of several calls has passages of its own."""
     if len(calls) < 2:
         call_id = calls[0].id if calls else ""
-        return [Span(start, end, call_id) for start, end in passages(text)]
+        return [Span(start, end, call_id) for start, end in split_passages(text)]
     # The calls are at the end of the text, each on lines of its own.
     speech_end = len(text) - sum(len(call.reading) + 1 for call in calls)
     found: list[Span] = []
     if speech_end > 0:
-        found += [Span(start, end, "") for start, end in passages(text[:speech_end])]
+        found += [Span(start, end, "") for start, end in split_passages(text[:speech_end])]
     line_end = speech_end
     for call in calls:
         call_start = line_end + 1
-        found += [Span(start, end, call.id) for start, end in passages(call.reading, call_start)]
+        found += [
+            Span(start, end, call.id) for start, end in split_passages(call.reading, call_start)
+        ]
         line_end = call_start + len(call.reading)
     return found
+
+
+Act = Literal["speaks", "calls", "answers", "repeats"]
+"""What a message does: it speaks, calls tools, has nothing but results, or repeats what was
+recalled."""
+
+_ACT_OF_LETTER: dict[str, Act] = {
+    "s": "speaks",
+    "S": "speaks",  # and ends in a question
+    "c": "calls",
+    "r": "answers",
+    "x": "repeats",
+}
+_LETTER_OF_ACT = {act: letter for letter, act in _ACT_OF_LETTER.items() if letter.islower()}
+
+
+class About(NamedTuple):
+    """What a search knows of a message in addition to its words.
+
+    A store keeps it as one line of fields that are divided by tabs: the letters of its act and its
+    role, the speaker, and further the links.
+    """
+
+    act: Act
+    is_question: bool
+    """It speaks, and ends in a question."""
+
+    role: str
+    """The first letter of its role."""
+
+    speaker: str
+
+    links: Sequence[str]
+    """The ids of the calls that it answers; of a message that calls tools, those of its calls, each
+    after the number of its first passage (`0:call_7`)."""
+
+    def to_text(self) -> str:
+        """Return the line that a store keeps."""
+        letter = "S" if self.is_question else _LETTER_OF_ACT[self.act]
+        fields = [letter + self.role, one_line(self.speaker), *map(one_line, self.links)]
+        return "\t".join(fields).rstrip("\t")
+
+    @classmethod
+    def from_text(cls, line: str) -> About:
+        """Read a line that `to_text` wrote."""
+        letters, *fields = line.split("\t")
+        speaker = fields[0] if fields else ""
+        letter = letters[0]
+        return cls(_ACT_OF_LETTER[letter], letter == "S", letters[1], speaker, fields[1:])
 
 
 def original_of(message: Message, body: bytes) -> StoredItem:
     """Return a message as a store keeps it, `body`, with what a search knows of it.
 
-    Its `about` is one line of fields that are divided by tabs:
-
-    1. what it does (`s` speaks, `S` ends in a question, `c` calls tools, `r` holds nothing but
-       results, `x` repeats what was recalled and is not searched), and the first letter of its role
-    2. the speaker's name
-    3. and further: the ids of the calls that it answers; of a message that calls tools, those of
-       its calls, each after the number of its first passage (`0:call_7`)
+    What was recalled is not searched again, so a message that repeats it has no passages.
     """
     text = message.reading
     parts = spans(text, message.calls)
     act = _act_of(message)
-    links = _call_links(parts) if act == "c" else message.answers
-    fields = [act + message.role[0], one_line(message.name), *map(one_line, links)]
-    passages: tuple[str, ...] = ("",)
-    if act != "x":
+    about = About(
+        act,
+        is_question=act == "speaks" and _QUESTION.search(text[-QUESTION_END:]) is not None,
+        role=message.role[0],
+        speaker=message.name or "",
+        links=_call_links(parts) if act == "calls" else message.answers,
+    )
+    passage_texts: tuple[str, ...] = ("",)
+    if act != "repeats":
         # A message is also found by its speaker and date, if its text does not name them.
         also = [label for label in (message.name, message.date) if label and label not in text]
         shown = ("\n".join([*also, text[part.start : part.end]]) for part in parts)
-        passages = tuple(map(words, shown))
+        passage_texts = tuple(map(index_words, shown))
     return StoredItem(
         message.key,
         body,
-        passages,
+        passage_texts,
         name="" if message.id == message.key else one_line(message.id),
-        about="\t".join(fields).rstrip("\t"),
+        about=about.to_text(),
     )
 
 
-def _act_of(message: Message) -> str:
-    """Return the letter of what a message does; see `original_of`."""
+def _act_of(message: Message) -> Act:
+    """Return what a message does."""
     if any(call.id not in message.answers for call in message.calls):
-        return "c"
+        return "calls"
     if message.answers and not message.own.strip():
         is_repetition = message.role == "tool" and is_recalled_text(message.reading)
-        return "x" if is_repetition else "r"
-    return "S" if _QUESTION.search(message.reading[-QUESTION_END:]) else "s"
+        return "repeats" if is_repetition else "answers"
+    return "speaks"
 
 
 def _call_links(parts: Sequence[Span]) -> list[str]:

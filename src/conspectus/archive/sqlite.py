@@ -160,7 +160,7 @@ class SqliteTables(Tables):
         durable: bool = True,
         renewed: Sequence[str] = (),
     ) -> str:
-        """Keep values, and know them again if the file is changed by others."""
+        """Write, and remember the last value, so that a file that was replaced is noticed."""
         current_head_id = super().write(
             scope,
             items,

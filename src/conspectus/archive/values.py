@@ -100,7 +100,7 @@ class StoredItem(NamedTuple):
     """The id that the caller gave the message; empty if it gave none."""
 
     about: str = ""
-    """What a search needs to know about the message in addition to its words; see `original_of`."""
+    """What a search needs to know about the message in addition to its words; see `About`."""
 
 
 SearchRow = tuple[str, int, int, int, str, str]

@@ -20,9 +20,9 @@ FREE_AFTERWARDS = 0.4
 the trigger fires, is free for new messages, so that the next compaction is far away."""
 
 SUMMARY_SHARE_OF_REST = 0.5
-"""If messages that must stay take much of that size, notes may take this share of the rest, even if
-less than the free share is left. Next to long instructions, long notes are worth more than a later
-compaction."""
+"""If messages that must stay take much of that size, the summary may take this share of the rest,
+even if less than the free share is left. Next to long instructions, a long summary is worth more
+than a later compaction."""
 
 CLIP_TO = 200
 """Tokens to which a stale result is clipped."""
@@ -53,13 +53,20 @@ class Rung:
     """One way to fit."""
 
     budget_choice: BudgetChoice
-    # the summary gets at least this part of its full size; with 0 its least useful size
+
     summary_part: float
+    """The summary gets at least this part of its full size; with 0 its least useful size."""
+
     cut: CutChoice
-    clips: Clippable = "giants"  # what may be clipped
-    # messages that never leave, and that the user wrote or pinned, are not clipped
+
+    clips: Clippable = "giants"
+    """What may be clipped."""
+
     spares_users: bool = False
-    least_summary_only: bool = False  # the rest of the budget is for clipped messages
+    """Messages that never leave, and that the user wrote or pinned, are not clipped."""
+
+    least_summary_only: bool = False
+    """The rest of the budget is for clipped messages."""
 
 
 LADDER = (
@@ -157,7 +164,7 @@ class Ladder:
     """The arithmetic of one history, and the rungs that make it fit. All sizes are tokens."""
 
     items: Sequence[Item]  # the history, a summary in force included
-    budget_or_none: int | None  # for all messages; None if there is no limit
+    known_budget: int | None  # for all messages; None if there is no limit
     bounds: SummaryBounds = SummaryBounds()
     _: KW_ONLY
     gain: int = 0  # tokens by which a plan must make the history smaller
@@ -173,7 +180,7 @@ class Ladder:
     @cached_property
     def budget(self) -> int:
         """The tokens for all messages."""
-        return BOUNDLESS if self.budget_or_none is None else self.budget_or_none
+        return BOUNDLESS if self.known_budget is None else self.known_budget
 
     @cached_property
     def tokens(self) -> int:
@@ -232,10 +239,10 @@ class Ladder:
     @cached_property
     def first_leaving(self) -> int:
         """The place of the first message that may leave; the length if there is none."""
-        places = range(len(self.items))
-        movable = (place for place in places if place not in self.fixed)
-        may_leave = (place for place in movable if not self.items[place].is_summary)
-        return next(may_leave, len(self.items))
+        for place, item in enumerate(self.items):
+            if place not in self.fixed and not item.is_summary:
+                return place
+        return len(self.items)
 
     @cached_property
     def first_cut(self) -> int:
@@ -256,12 +263,12 @@ class Ladder:
 
     @cached_property
     def budgets(self) -> dict[BudgetChoice, int]:
-        """The most tokens of the history after a compaction, by the rule of a rung."""
+        """The most tokens of the history after a compaction, as a rung chooses them."""
         basis = self.next_compaction_at
         aim = int(basis * (1 - FREE_AFTERWARDS)) - self.growth
         if self.fixed_tokens < basis:
-            notes = int((basis - self.fixed_tokens) * SUMMARY_SHARE_OF_REST)
-            aim = max(aim, self.fixed_tokens + notes - self.growth)
+            for_summary = int((basis - self.fixed_tokens) * SUMMARY_SHARE_OF_REST)
+            aim = max(aim, self.fixed_tokens + for_summary - self.growth)
         return {
             "with_free_share": min(self.budget, aim),
             "with_room_to_grow": int(self.budget / REARM),
@@ -281,8 +288,10 @@ class Ladder:
         for place, item in enumerate(self.items):
             if item.is_summary:
                 continue
-            leaves = self._leaves_at(place, cut) and place not in self.fixed
-            (evicted if leaves else kept).append(place)
+            if self._leaves_at(place, cut) and place not in self.fixed:
+                evicted.append(place)
+            else:
+                kept.append(place)
         return Division(evicted, kept)
 
     def _leaves_at(self, place: int, cut: int) -> bool:
@@ -296,15 +305,15 @@ class Ladder:
     def sizes_at_cuts(self, level: int = BOUNDLESS, spared: Set[int] = frozenset()) -> list[int]:
         """Return the tokens of the kept messages for each cut, clipped to `level` if allowed."""
         always = self.base
-        movable = [0] * len(self.items)
+        tokens_leaving_with = [0] * len(self.items)
         for place, item in enumerate(self.items):
             if item.is_summary:
                 continue
             if place in self.fixed:
                 always += self.size_at(place, level, spared)
             elif place not in self.exchanges.orphans:
-                movable[self._leaves_with(place)] += self.size_at(place, level, spared)
-        after_each_cut = [*accumulate(reversed(movable), initial=0)][::-1]
+                tokens_leaving_with[self._leaves_with(place)] += self.size_at(place, level, spared)
+        after_each_cut = [*accumulate(reversed(tokens_leaving_with), initial=0)][::-1]
         return [always + after for after in after_each_cut]
 
     def size_at(self, place: int, level: int, spared: Set[int] = frozenset()) -> int:
@@ -361,7 +370,7 @@ class Ladder:
     def _is_limited(self, rung: Rung) -> bool:
         """Tell whether the budget of a rung follows from a window or a trigger."""
         of_trigger = rung.budget_choice == "with_free_share" and self.fires_at is not None
-        return self.budget_or_none is not None or of_trigger
+        return self.known_budget is not None or of_trigger
 
     def _spared_by(self, rung: Rung) -> frozenset[int]:
         """Return the places of messages that a rung shows whole."""
@@ -395,7 +404,7 @@ class Ladder:
         elif self.standing_tokens <= left:
             return NO_NEW_SUMMARY
         elif self.tokens <= self.budget:
-            return None  # notes are not made shorter if nothing is added to them
+            return None  # a summary is not made shorter if nothing is added to it
         else:
             largest = bounds.longest
         summary_tokens = min(largest, left)
@@ -553,7 +562,7 @@ class Ladder:
             summary_room=self.bounds.room.with_target(summary_tokens),
             tokens=self.tokens,
             at_most=kept_tokens - freed + (summary_tokens or self.standing_tokens),
-            budget=self.budget_or_none,
+            budget=self.known_budget,
         )
 
     def smallest_plan(self, *, clip: bool) -> Compact:

@@ -42,8 +42,8 @@ BELOW = "below the trigger"
 
 GAIN_DIVISOR = 10
 """If only a trigger in tokens asks for a compaction, it must free one part in so many of the
-history: less would cost a summary and not delay the next one. Small histories are exempt. In
-LangMem's order, a plan that stays above the limit must free as much."""
+history, unless that is less than the smallest useful summary. So must a plan in LangMem's order
+that stays above the limit. (Less would cost a summary and hardly delay the next one.)"""
 
 FULL_RATIO_BY_MESSAGES = 1 / 16
 """With triggers in messages alone, a summary of up to this share of the window may exceed half of
@@ -52,13 +52,14 @@ what it replaces."""
 MOST_AT_FULL_RATIO = 4 * LARGEST_SUMMARY
 """The most tokens of such a summary."""
 
-NOTES_SHARE_WITH_KEEP = 0.2
+SUMMARY_SHARE_WITH_KEEP = 0.2
 """If a caller has set `keep`, the summary takes this share of the room that kept messages leave. So
 the summariser is asked hardly more often than by a middleware that writes a short summary."""
 
 NEAR_WINDOW = 0.8
-"""A trigger at this share of the window, or above it, is treated as the window itself, unless the
-caller has set `keep`. Notes of half the size cost more answers than a later compaction saves."""
+"""A trigger at or above this share of the window counts as the window, so that the summary may be
+longer; not if the caller has set `keep`. (A summary of half the size loses more answers than a
+later compaction saves.)"""
 
 LEAST_TEXT = 24
 """Tokens of text below which a summary says nothing."""
@@ -299,7 +300,7 @@ def _ladder(
         growth = int(options.growth * min(sizes, default=0))
     summary_may_be_long = not policy.keep_is_set or options.never_larger
     if summary_may_be_long and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
-        fires_at = None  # so the free share is one of the window, and notes have more room
+        fires_at = None  # the window, so that the summary has more room
     instructions = base + sum(item.tokens for item in items[: leading_system_items(items)])
     return Ladder(
         items,
@@ -323,14 +324,14 @@ def _summary_bounds(
     if window is not None and policy.counts_messages_alone:
         share = min(int(window.budget * FULL_RATIO_BY_MESSAGES), MOST_AT_FULL_RATIO)
         full_ratio_up_to = max(full_ratio_up_to, share)
-    # Notes of the embedded summariser may be long, because they cost no call.
-    short_notes = policy.keep_is_set and not room.is_capped and not options.never_larger
+    # The embedded summariser may write a long one, because it costs no call.
+    must_be_short = policy.keep_is_set and not room.is_capped and not options.never_larger
     return SummaryBounds(
         room=room,
         floor=options.floor,
         says_something=policy.summary_frame + LEAST_TEXT,
         full_ratio_up_to=full_ratio_up_to,
-        share_of_rest=NOTES_SHARE_WITH_KEEP if short_notes else 1,
+        share_of_rest=SUMMARY_SHARE_WITH_KEEP if must_be_short else 1,
         never_larger=options.never_larger,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import accumulate
 from typing import Any, Literal, get_args
 
@@ -361,23 +361,6 @@ class StaleResults:
         frees_some = self.least is None or self.least > 0
         named = "" not in (*self.exclude, *(self.tools or ()))
         return self.over > 200 and self.newest >= 0 and frees_some and named
-
-    @classmethod
-    def of_arguments(cls, settings: object, stale: AnyStale = None) -> StaleResults | None:
-        """Read `truncate_args_settings` of Deep Agents, with `stale`; None switches it off."""
-        results = cls.build(stale)
-        if results is not None:
-            return replace(results, arguments=cls.of_arguments(settings) is not None)
-        name = "truncate_args_settings"
-        known = ("keep", "max_length", "trigger", "truncation_text")
-        if settings is None:
-            return None
-        if not isinstance(settings, Mapping) or set(settings) - set(known):
-            raise PolicyError(
-                f"{name} must be a dict with some of {', '.join(known)}, not {settings!r}"
-            )
-        longest = check_whole_number(settings.get("max_length", 2000), f"{name} max_length")
-        return cls(over=max(201, longest // 4), tools=()) if settings.get("trigger") else None
 
     def places(self, items: Sequence[Item]) -> list[int]:
         """Return the places of the messages to clip."""

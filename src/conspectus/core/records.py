@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
+from types import UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from conspectus.core.items import Size
@@ -116,8 +117,8 @@ class RecordedClip:
     pointer: str = ""
 
 
-_LEFT_OUT = ("notes", "bill", "tokens_after")
-"""Parts of a record that do not change its id."""
+_LEFT_OUT: dict[str, Any] = {"notes": {}, "bill": {}, "tokens_after": 0}
+"""What stands in a record, while its id is made, for the parts that do not change it."""
 
 
 def _id_of(text: str) -> str:
@@ -229,8 +230,7 @@ class Record:
         The hash leaves out the notes, because the summary is made of them, and the size after the
         compaction, because the summary message that is measured has the id in it.
         """
-        empty = {"notes": {}, "bill": {}, "tokens_after": 0}
-        bare = cls(id="", **{**parts, **{name: empty[name] for name in _LEFT_OUT}})
+        bare = cls(id="", **(parts | _LEFT_OUT))
         text = json.dumps(bare.to_json(), sort_keys=True, ensure_ascii=True)
         return cls(id=_id_of(text), **parts)
 
@@ -338,7 +338,7 @@ def _read(hint: Any, value: Any) -> Any:
         return from_plain(cast("type[Any]", hint), value)
     origin = get_origin(hint)
     args = get_args(hint)
-    if origin is type(int | None):  # each of these is `X | None`, with None last
+    if origin is UnionType:  # each of these is `X | None`, with None last
         return None if value is None else _read(args[0], value)
     if origin is Literal and value in args:
         return value

@@ -22,7 +22,8 @@ from conspectus._arguments import default_of, documented, takes
 from conspectus.archive import Scope
 from conspectus.archive.values import name_hash
 from conspectus.bridge import call_either_way
-from conspectus.core.policy import AnyStale, ContextSize, StaleResults
+from conspectus.core.ladder import CLIP_TO
+from conspectus.core.policy import AnyStale, ContextSize, StaleResults, check_whole_number
 from conspectus.core.records import Record
 from conspectus.engine.building import model_of, window_of
 from conspectus.engine.settings import AnyTrigger
@@ -269,8 +270,8 @@ def _with_limits(
     defaults = summarization_defaults(model, window=settings.window)
     if settings.truncate_args_settings is not BY_MODEL:
         stale = None if settings.stale_results is BY_MODEL else settings.stale_results
-        arguments = StaleResults.of_arguments(settings.truncate_args_settings, stale)
-        settings = replace(settings, stale_results=arguments)
+        clipped = stale_from_truncate_args(settings.truncate_args_settings, stale)
+        settings = replace(settings, stale_results=clipped)
     limits: dict[str, Any] = {}
     for name in ("trigger", "keep", "reserved_tokens", "stale_results"):
         if getattr(settings, name) is BY_MODEL:
@@ -280,6 +281,43 @@ def _with_limits(
         if name in limits:
             limits[name] = default_of(SummarizationSettings, name)
     return replace(settings, model=model, **limits)
+
+
+TRUNCATE_ARGS = "truncate_args_settings"
+TRUNCATE_ARGS_FIELDS = ("keep", "max_length", "trigger", "truncation_text")
+
+DEFAULT_MAX_LENGTH = 2_000
+"""Characters above which Deep Agents truncates an argument."""
+
+
+def stale_from_truncate_args(settings: object, stale: AnyStale = None) -> StaleResults | None:
+    """Return what is clipped by `truncate_args_settings`, with the results that `stale` asks for.
+
+    None if nothing is clipped.
+
+    Raises:
+        PolicyError: a setting is not valid.
+    """
+    arguments = _large_arguments(settings)
+    results = StaleResults.build(stale)
+    return arguments if results is None else replace(results, arguments=arguments is not None)
+
+
+def _large_arguments(settings: object) -> StaleResults | None:
+    """Read `truncate_args_settings`; None if it has no trigger, which switches it off."""
+    if settings is None:
+        return None
+    if not isinstance(settings, Mapping) or set(settings) - set(TRUNCATE_ARGS_FIELDS):
+        raise PolicyError(
+            f"{TRUNCATE_ARGS} must be a dict with some of {', '.join(TRUNCATE_ARGS_FIELDS)}, not "
+            f"{settings!r}"
+        )
+    length = settings.get("max_length", DEFAULT_MAX_LENGTH)
+    max_length = check_whole_number(length, f"{TRUNCATE_ARGS} max_length")
+    if not settings.get("trigger"):
+        return None
+    # At four characters a token, and above what a clip takes.
+    return StaleResults(over=max(CLIP_TO + 1, max_length // 4), tools=())
 
 
 async def _upload(backend: BackendProtocol, path: str, text: str) -> None:

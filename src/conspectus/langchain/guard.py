@@ -30,7 +30,7 @@ from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.agent_step import AgentStep
 from conspectus.langchain.foreign_changes import apply_changes, with_message_objects
 from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
-from conspectus.langchain.overflow import TRIES, RefusedRequests, StillTooLong, check_not_empty
+from conspectus.langchain.overflow import StillTooLong, check_not_empty
 from conspectus.langchain.refused_features import model_name
 from conspectus.langchain.sending import Handler, send
 from conspectus.langchain.settings import MiddlewareSettings, Setup
@@ -39,6 +39,7 @@ from conspectus.messages.alternation import with_parts
 from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.model.answer_limits import reserved_for_answer
 from conspectus.model.calls import profile_window
+from conspectus.model.overflow import FURTHER_TRIES, RefusedRequests
 from conspectus.model.provider_errors import is_overflow
 from conspectus.observe import emit, heard_by, listening, log, observing
 from conspectus.tokens import correction
@@ -420,7 +421,7 @@ class GuardedCall:
         overhead = self._request_sizes.overhead
         refusals = refusals.after_refusal(size, overhead, error)
         answer = await self._step.redact_error(error)
-        if refusals.tries <= TRIES:
+        if refusals.tries <= FURTHER_TRIES:
             log("request_rescued", "the request was too long (%s): compacted, sent again", answer)
             window = self._window_with(refusals.budget)
             smaller = await self._with_whole_again(refused)

@@ -29,8 +29,8 @@ from conspectus.recall.for_agents import (
     ABOUT,
     ABOUT_TOOL,
     TOOL,
-    answer_flow,
-    unasked_flow,
+    answer_tool_call,
+    search_unasked,
     unreadable,
 )
 
@@ -69,7 +69,7 @@ async def recall_for_turn(step: AgentStep) -> Update:
             return {}
         if step.archive is not None:
             chain = (await step.view()).chain
-            result = await unasked_flow(
+            result = await search_unasked(
                 step.archive,
                 step.scope,
                 chain,
@@ -134,7 +134,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
             view = await step.view()
-            return await answer_flow(
+            return await answer_tool_call(
                 step.archive,
                 step.scope,
                 view.chain,

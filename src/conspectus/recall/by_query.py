@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from conspectus.archive.passages import plain, words
+from conspectus.archive.passages import index_words, plain
 from conspectus.archive.tables import MAX_PASSAGES_OF_WORD
 from conspectus.archive.values import Archived
 from conspectus.errors import InputError, NotFoundError
@@ -142,19 +142,19 @@ class _QueryResults:
     weights: Mapping[str, float]
     postings: Postings
 
-    def show(self, matches: list[PassageMatch], originals: Mapping[int, Archived]) -> None:
+    def show(self, matches: list[PassageMatch], already_read: Mapping[int, Archived]) -> None:
         """Offer matches in their order until the text is full; a call with its results.
 
-        `originals` are those that were already read, by their positions.
+        `already_read` are originals by their positions.
         """
-        originals = dict(originals)
+        read = dict(already_read)
         for rank, match in enumerate(matches):
             if self.packing.is_full:
                 return
             if rank % READ_AT_ONCE == 0:
                 positions = {later.position for later in matches[rank : rank + READ_AT_ONCE]}
-                originals |= self.originals.read(positions - originals.keys())
-            original = originals.get(match.position)
+                read |= self.originals.read(positions - read.keys())
+            original = read.get(match.position)
             if original is None:
                 continue
             hit = self._hit(match, original, is_best=rank == 0)
@@ -212,7 +212,7 @@ def _place_of_words(text: str, weights: Mapping[str, float]) -> int:
     best_begin = 0
     begin = 0
     for part in _LINES_AND_SENTENCES.split(text):
-        held = words(part).casefold()
+        held = index_words(part).casefold()
         value = sum(weights[term] for term in weights if stem(term) in held)
         if value > best_value:
             best_value = value
@@ -236,7 +236,7 @@ def recall_within(originals: ChainOriginals, packing: Packing, name: str, query:
     position = max(named)
     original = named[position]
     spans = [span[:2] for span in originals.spans_of(original)]
-    held = {span: words(original.text[slice(*span)]).casefold() for span in spans}
+    held = {span: index_words(original.text[slice(*span)]).casefold() for span in spans}
     values: dict[tuple[int, int], float] = {}
     for term in terms_of(query):
         holding = [span for span in spans if stem(term) in held[span]]

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.archive.archive import Archive
+from conspectus.archive.passages import About, Act
 from conspectus.archive.store import SearchIndex
 from conspectus.archive.values import Scope, SearchRow, manifest
 from conspectus.core.records import Chain
 
-Act = Literal["s", "c", "r", "x"]
-"""What a message does: it speaks, calls tools, has results, or repeats recalled originals."""
+RESULTS: tuple[Act, ...] = ("answers", "repeats")
+"""The acts of messages that have nothing but results."""
 
-POSITIONS_BEFORE = 6  # positions before a message where it may find messages to borrow terms from
+POSITIONS_BEFORE = 6
+"""Positions before a message where it may find messages to borrow terms from."""
+
 POSITIONS_AFTER = 4
-MAX_LENDERS_BEFORE = 5  # most messages before it that a message borrows from
-MAX_LENDERS_AFTER: Mapping[Act, int] = {"s": 2, "c": 4, "r": 0, "x": 0}
-"""By the act of the borrowing message. Only messages before it say what a result is about."""
+"""The same after it."""
+
+MAX_LENDERS_BEFORE = 5
+"""The most messages before it that a message borrows from."""
+
+MAX_LENDERS_AFTER: Mapping[Act, int] = {"speaks": 2, "calls": 4, "answers": 0, "repeats": 0}
+"""The same after it, by its act. Only messages before it say what a result is about."""
 
 DECAY_BEFORE = 0.7
 WEIGHT_BEFORE = tuple(DECAY_BEFORE**step for step in range(1, MAX_LENDERS_BEFORE + 1))
@@ -26,8 +33,11 @@ WEIGHT_AFTER = (0.3, 0.1, 0.1, 0.1)
 """Weight of a borrowed term, by the number of nearer lenders on the same side. A term of the
 message itself has weight 1."""
 
-CACHED_CHAINS = 64
+CACHED_ORDERS = 64
+"""The most chains whose order is in memory."""
+
 CACHED_KEYS = 500_000
+"""The most keys of all of them."""
 
 
 class Order(NamedTuple):
@@ -41,7 +51,7 @@ class Order(NamedTuple):
 
 
 _orders: BoundedCache[tuple[str, tuple[str, ...]], Order] = BoundedCache(
-    CACHED_CHAINS, CACHED_KEYS, lambda order: len(order.keys)
+    CACHED_ORDERS, CACHED_KEYS, lambda order: len(order.keys)
 )
 """By the id of a chain's newest record, a hash of the keys that the chain covers, and the keys of
 the originals that no record covers."""
@@ -81,20 +91,20 @@ class IndexedMessage:
     )
 
     def __init__(self, row: SearchRow) -> None:
-        self.key, first_passage, passage_count, word_count, self.id, about = row
-        kind, *name_and_links = about.split("\t")  # see `original_of`
-        self.act = cast("Act", kind[0].lower())
-        self.is_question = kind[0] == "S"
-        self.is_users = kind[1] == "u"
-        self.links = name_and_links[1:]
+        self.key, first_passage, passage_count, word_count, self.id, line = row
+        about = About.from_text(line)
+        self.act = about.act
+        self.is_question = about.is_question
+        self.is_users = about.role == "u"
+        self.links = about.links
         self.words_per_passage = word_count / max(1, passage_count)
 
-        can_be_found = self.act != "x"
+        can_be_found = self.act != "repeats"
         self.passages = range(first_passage, first_passage + passage_count * can_be_found)
-        is_long_speech = self.act == "s" and passage_count != 1
+        is_long_speech = self.act == "speaks" and passage_count != 1
         self.lent_passages: Sequence[int] = () if is_long_speech else self.passages[:1]
         self.first_passage_of_call: dict[str, int] = {}
-        if self.act == "c" and self.links:
+        if self.act == "calls" and self.links:
             for link in self.links:
                 number, _, call_id = link.partition(":")
                 self.first_passage_of_call[call_id] = first_passage + int(number)
@@ -161,7 +171,7 @@ class ChainIndex(dict[int, IndexedMessage]):
                 continue
             added.add(position)
             self[position] = message
-            if message.act != "s":
+            if message.act != "speaks":
                 self.calls_and_results.add(position)
                 continue
             self.speech.add(position)
@@ -181,11 +191,11 @@ class ChainIndex(dict[int, IndexedMessage]):
         """
         act = self[position].act
         first_result = position
-        while act in "rx" and self._is_result(first_result - 1):
+        while act in RESULTS and self._is_result(first_result - 1):
             first_result -= 1
         before = range(first_result - 1, position - POSITIONS_BEFORE - 1, -1)
         after = range(position + 1, position + POSITIONS_AFTER + 1)
-        lenders: Collection[int] = self.speech if act == "s" else self
+        lenders: Collection[int] = self.speech if act == "speaks" else self
 
         nearest_before = [neighbour for neighbour in before if neighbour in lenders][
             :MAX_LENDERS_BEFORE
@@ -197,7 +207,7 @@ class ChainIndex(dict[int, IndexedMessage]):
         return weights | dict(zip(nearest_after, WEIGHT_AFTER, strict=False))
 
     def _is_result(self, position: int) -> bool:
-        return position in self and self[position].act in "rx"
+        return position in self and self[position].act in RESULTS
 
 
 def _order_of(chain: Chain, uncovered: tuple[str, ...]) -> Order:

@@ -50,7 +50,7 @@ merci oui non bien parfait bonjour salut continue vas-y d'accord s'il te vous pl
 """Terms of messages that continue a conversation and name no subject."""
 
 
-async def unasked_flow(
+async def search_unasked(
     archive: Archive,
     scope: Scope,
     chain: Chain,
@@ -92,7 +92,7 @@ async def unasked_flow(
     return result if terms_held >= min(LEAST_TERMS_HELD, len(terms)) else None
 
 
-async def answer_flow(
+async def answer_tool_call(
     archive: Archive,
     scope: Scope,
     chain: Chain,

@@ -82,7 +82,7 @@ class ChainOriginals:
             message = self.index.get(position)
             if message is None:
                 continue
-            if message.act == "c":
+            if message.act == "calls":
                 open_calls -= message.first_passage_of_call.keys()
             elif open_calls.intersection(message.links):
                 result_positions.append(position)

@@ -139,7 +139,7 @@ def _short_messages_around(index: ChainIndex, positions: Collection[int]) -> dic
     return {
         index[lender].passages[0]: lender
         for lender in lenders
-        if index[lender].is_short and index[lender].act != "c"
+        if index[lender].is_short and index[lender].act != "calls"
     }
 
 
@@ -187,7 +187,7 @@ class _Scoring:
         """Return the passages that a message borrows from; a result borrows from its own call."""
         borrower = self.index[position]
         first_passage_of_call = self.index[lender].first_passage_of_call
-        if borrower.act == "r":
+        if borrower.act == "answers":
             of_own_calls = [
                 first_passage_of_call[call]
                 for call in borrower.links
@@ -219,7 +219,7 @@ class _Scoring:
         """Return the share that a message keeps of its score, and its bonus, by its speaker."""
         index = self.index
         message = index[position]
-        if message.act != "s":
+        if message.act != "speaks":
             return 1.0, 0.0
         around = index.around(position)
         bonus = 0.0
