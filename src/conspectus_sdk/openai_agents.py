@@ -23,7 +23,7 @@ InputFilter = Callable[[CallModelData[Any]], Any]
 
 
 class FittedSession(SessionABC):
-    """A session that fits the history of another one, which keeps all of it.
+    """A session that wraps another one: the inner session keeps the history, this one fits it.
 
     Give the run `session.input_filter`, too, so that a run of many turns stays inside the window.
     `model` answers; `tenant` and `answer_tokens` are those of `Fitter.fit`. Raises `PolicyError` if

@@ -47,12 +47,12 @@ class Endpoint:
 
     Args:
         settings: the settings of the endpoint, as `load_settings` returns them.
-        config: the settings of summarization, likewise.
-        archive: the archive of the originals. Default: the one in the settings; it is closed at the
-            end.
-        secret: the secret that names tenants. Default: the one in the file of the settings.
-        worker_process: whether a second process summarises, so that small requests wait less. It
-            also opens the archive of the settings.
+        config: the settings of summarization, as `load_settings` returns them.
+        archive: the archive of the originals. Default: the archive in the settings, which the
+            application closes at its end.
+        secret: the secret that names tenants. Default: the secret in the file of the settings.
+        worker_process: whether a second process summarises, so that small requests wait less. This
+            process also opens the archive of the settings.
 
     Raises:
         ConfigError: the secret or a name in the configuration cannot be used.

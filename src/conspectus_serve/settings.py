@@ -167,13 +167,13 @@ def load_settings(
     """Read the settings of the endpoint, and those of summarization.
 
     Args:
-        path: a YAML file with sections `serve:` and `summarization:`; None for neither. Without a
-            trigger in the second, requests are compacted at 85 % of their window.
-        given: settings that replace those of the file; None values are ignored.
+        path: a YAML file with sections `serve:` and `summarization:`; None: no file. If
+            `summarization:` has no trigger, requests are compacted at 85 % of their window.
+        given: settings that replace the settings of the file; None values are ignored.
 
     Raises:
         ConfigError: the file cannot be read, or a setting is invalid. The error has the line of
-            each.
+            each invalid setting.
 
     Example:
         >>> settings, config = load_settings(given={"upstream": "http://127.0.0.1:8000"})

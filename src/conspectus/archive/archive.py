@@ -168,7 +168,7 @@ class Archive:
         return self.backend.may_hang
 
     async def call_either_way(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method from a coroutine; in a thread if it may take long on an event loop."""
+        """Call a method from a coroutine; in an OS thread if it may block an event loop."""
         call = partial(method, *args, **kwargs)
         if self.may_hang:
             return cast("T", await call_that_may_hang(call))
@@ -209,7 +209,7 @@ class Archive:
         )
 
     def find(self, scope: Scope, keys: Sequence[str]) -> dict[str, Archived]:
-        """Return originals by key. Missing ones are left out; a damaged one says that it is."""
+        """Return originals by key, without missing ones. A damaged original says so in its text."""
         stored = self.backend.read(scope, "messages", list(dict.fromkeys(keys)))
         return {key: read_or_describe(key, stored[key]) for key in keys if key in stored}
 
@@ -268,7 +268,7 @@ class Archive:
         self.backend.write(scope, {"drafts": [item]}, durable=False)
 
     def find_draft(self, scope: Scope, name: str) -> Draft | None:
-        """Return the draft with this name; None if there is none, or an unreadable one."""
+        """Return the draft with this name; None if it does not exist or cannot be read."""
         try:
             data = unpacked(self.backend.read(scope, "drafts", [name])[name])
             return Draft.from_json(data) if data["v"] == RECORD_FORMAT else None
@@ -495,8 +495,8 @@ class Archive:
     ) -> None:
         """Write remarks by name, all in one transaction; see `read_remarks`.
 
-        They survive the end of the process. The newest may be lost if the machine fails, up to the
-        next `durable` one.
+        They survive the end of the process. If the machine fails, the remarks that were written
+        after the last `durable` call may be lost.
         """
         items = [
             StoredItem(name_hash(f"{kind} {name}"), packed(dict(remark)))

@@ -38,13 +38,13 @@ class ArchiveStore(ABC):
     """A store for the values of an archive.
 
     A value is bytes with a name. It belongs to a scope, and is of one of four kinds. A scope also
-    has a head. An archive calls the methods from several threads at once. If a method raises an
+    has a head. An archive calls the methods from several OS threads. If a method raises an
     error, the caller gets an `ArchiveError`, and the conversation does not change.
 
     Attributes:
         ttl: seconds after which values expire; None if they never expire.
         may_hang: whether a call may never return, such as a call over a network. Such a call is
-            made in a thread, which is abandoned after the archive's `timeout`.
+            made in an OS thread, which is abandoned after the archive's `timeout`.
     """
 
     ttl: float | None = None

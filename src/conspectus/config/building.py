@@ -44,23 +44,25 @@ def create_summarization_middleware(
 ) -> SummarizationMiddleware | None:
     """Make the middleware of a configuration; None if it is not enabled.
 
-    Put a `ContextGuard` of it last in the `middleware` of the agent, as `create_middleware` does.
+    Build a `ContextGuard` from it, and put this guard last in the `middleware` of the agent, as
+    `create_middleware` does.
 
     Args:
         config: from `load_config`.
         model_registry: chat models by the names in the file: a mapping, whose values may be
             `provider:model` strings, or a function. Default: `models` in the file; a name that is
             not there is a `provider:model` string.
-        model: the agent's own model, or its name. Its window is managed. It writes if `model_name`
-            is null, or if that model fails. Default: the model of `model_name`, else the first of
-            `models` in the file.
+        model: the agent's own model, or its name. The messages are kept inside the window of this
+            model. It writes the summaries if `model_name` is null, or if the model of `model_name`
+            fails. Default: the model of `model_name`, else the first of `models` in the file.
         settings: settings of `SummarizationMiddleware` that a file cannot have, such as
-            `before_summarization`, `tenant` and `on_event`, or that replace those of the file, such
-            as `archive`.
+            `before_summarization`, `tenant` and `on_event`, or settings that replace those of the
+            file, such as `archive`.
 
     Raises:
-        ConfigError: there is no model to write, or the file has a fraction and no window is known.
-        ArchiveError: its archive cannot be opened.
+        ConfigError: there is no model that can write, or the file has a fraction and no window is
+            known.
+        ArchiveError: the archive of the configuration cannot be opened.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -92,14 +94,15 @@ def create_middleware(
     """Make the list for `create_agent`: summarisation, other middleware, the guard.
 
     Args:
-        config: from `load_config`; if it is not enabled, only the others are in the list.
+        config: the configuration, from `load_config`. If it is not enabled, the list has only the
+            other middleware.
         between: the other middleware, in order.
-        on_stuck: of the guard.
+        on_stuck: the `on_stuck` of the guard.
         settings: as for `create_summarization_middleware`.
 
     Raises:
-        ConfigError, ArchiveError: as there.
-        PolicyError: what is given after `config` is no middleware.
+        ConfigError, ArchiveError: as for `create_summarization_middleware`.
+        PolicyError: an argument after `config` is no middleware.
 
     Example:
         >>> create_middleware(SummarizationConfig())

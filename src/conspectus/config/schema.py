@@ -391,7 +391,7 @@ def _check_form(section: Any, source: ConfigSource) -> None:
 
 
 def json_schema() -> dict[str, Any]:
-    """Make the JSON Schema of a file with our section, for editors; others may hold anything."""
+    """Make the JSON Schema of a file with our section, for editors; it allows other sections."""
     section: Any = {SECTION: (SummarizationConfig | None, None)}
     file = create_model("File", **section)
     return {"$schema": GenerateJsonSchema.schema_dialect, **file.model_json_schema()}

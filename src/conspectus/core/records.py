@@ -136,8 +136,8 @@ class Record:
         parent: the id of the record before it; None for the first record of a thread.
         covers: keys of the originals that it evicted, in the order of the conversation.
         clips: the messages that are clipped from this compaction on.
-        summary: the text of the summary of everything that was evicted so far, also if this
-            compaction only clips; empty if nothing was evicted so far.
+        summary: the text of the summary of all messages that were evicted so far, also if this
+            compaction only clips; empty if no message was evicted so far.
         notes: all notes so far, as plain data; empty if this compaction only clips.
         cause: what caused the compaction, such as the trigger.
         tokens_before: tokens of the view before the compaction.
@@ -154,14 +154,15 @@ class Record:
             them; empty if there is no such message.
         stayed: keys of the messages that stay after the last evicted one, in order. They identify
             a history whose client no longer sends its beginning.
-        clients_own: keys of the evicted messages that the client had put in the place of others,
-            such as a summary of its own. The new summary replaces them.
+        clients_own: keys of the evicted messages that the client had sent in place of others, such
+            as its own summary. The new summary replaces these messages.
         request_kind: `"cached"` if the request for the summary was an instruction after the agent's
-            last request; `"smallest"` if it was a request of its own; empty if there was none.
+            last request; `"smallest"` if it was a separate request; empty if there was no request.
         foreign: whether it covers a summary whose originals are not in the archive: of another
             library, or of a time without an archive.
-        may_need_joining: whether no model has answered two user messages in a row in this history.
-            A model may refuse them, so with `alternate_roles="auto"` views join them.
+        may_need_joining: True if no model has yet answered two user messages in a row in this
+            history. Some models refuse two user messages in a row. So, with
+            `alternate_roles="auto"`, views join such messages.
         joined: if such messages are joined: the user messages that became one message with the
             summary. It has the size of each and, if there are several, what else they contained.
         corrections: the factors by which its estimates were corrected, by family of tokenizers;

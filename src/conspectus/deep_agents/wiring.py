@@ -40,9 +40,10 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
 
     It takes the same parameters. It replaces the summarisation of Deep Agents by
     `SummarizationMiddleware(history="preserve")` in the main agent, in the general-purpose
-    subagent, and in every declared subagent. Each uses the limits of its own model, and has its own
-    session. A `ContextGuard` is the last middleware of each. A subagent whose `middleware` has its
-    own summarisation keeps that one. Compiled and remote subagents are not changed.
+    subagent, and in every declared subagent. Each of these agents uses the limits of its own model,
+    has its own session, and gets a `ContextGuard` as its last middleware. If the `middleware` of a
+    subagent has its own summarisation, the subagent keeps it. Compiled and remote subagents are not
+    changed.
 
     To change settings, put a `summarization_middleware(model, backend, ...)` into `middleware`; the
     subagents use these settings, too. Originals are archived in the archive of that middleware, or

@@ -11,7 +11,7 @@ from conspectus.model.answer_text import fills_window
 
 
 class StillTooLong(StuckError, ContextOverflowError):
-    """A request that nothing makes fit. It is LangChain's error and ours."""
+    """A request cannot be made to fit. It is an error of LangChain and of Conspectus."""
 
 
 def check_not_empty(response: Any) -> None:

@@ -205,12 +205,12 @@ other."""
 def add_host(messages: HostMessages) -> None:
     """Add a host's convention, for this process and every history in it.
 
-    Call it once, where your program begins. Messages that it recognises are then no requests: they
-    do not count as the user's newest message, are not quoted as the user's words, and do not begin
-    a turn.
+    Call this once, at the start of your program. Messages that have the marks of `messages` then do
+    not count as the user's newest message, are not quoted as the user's words, and do not begin a
+    turn.
 
     Raises:
-        PolicyError: `messages` are no `HostMessages`.
+        PolicyError: `messages` is not a `HostMessages`.
 
     Example:
         >>> add_host(HostMessages("my host", names=("nudge",)))

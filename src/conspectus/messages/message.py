@@ -112,13 +112,13 @@ class Message:
     Attributes:
         source: the caller's own object, which is never changed; for an object of a provider's SDK,
             the dict that it sends.
-        id: the caller's; else made from the content, and the number of earlier messages with the
-            same content.
+        id: the caller's id; else an id that is made from the content, and from the number of
+            earlier messages with the same content.
         key: a hash of id, content and occurrence. An edited message has another key.
-        role: of the speaker.
-        text: what can be read: text, reasoning, and short descriptions of media.
+        role: the role of the speaker.
+        text: the readable content: text, reasoning, and short descriptions of media.
         own: the speaker's own words in it, without the results of tools.
-        name: of the speaker or the tool, if it has one.
+        name: the name of the speaker or the tool, if it has one.
         calls: the tool calls that it makes.
         answers: the ids of the calls that it answers.
         results: the answers among its blocks.

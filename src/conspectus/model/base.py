@@ -50,7 +50,7 @@ class LastRequest:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """The messages that a summariser must read, and the most that it may write.
+    """The messages that a summariser must read, and the largest size of its text.
 
     Attributes:
         entries: the originals that are evicted, the oldest first. It must read all of them.
@@ -103,7 +103,7 @@ class Summary:
     Attributes:
         text: findings or a whole summary, according to the form of the summariser.
         read: keys of the entries that it has read completely. All must be here.
-        cost: what its calls cost.
+        cost: the calls and tokens of the summariser.
         request_kind: for a chat model: `"cached"` if it answered after the agent's last request,
             else `"smallest"`.
         cut: tokens that are known to be missing at the end, at least 1, if the text ended at a
@@ -122,7 +122,7 @@ class Summarizer(Protocol):
     """An object that makes a summary of messages, with and without an event loop.
 
     It may also have two attributes: `form`, an `AnswerForm` (default `"whole"`), and `min_tokens`,
-    the number of tokens from which any text of it is accepted as a summary.
+    the number of tokens from which each of its texts is accepted as a summary.
     """
 
     @property

@@ -26,12 +26,12 @@ class Tool:
         name: the name of the tool, in small or capital letters. A `*` at its end matches any
             ending.
         key: the argument that names what the call works on, such as `path`. Arguments with a
-            similar name, such as `file_path`, count, too. It is shown first.
+            similar name, such as `file_path`, count, too. This argument is shown first.
         show: arguments that are shown next. All others follow, in the order of the call.
         effect: whether a call changes anything. If the room is short, lines of calls that change
             nothing are shortened first. Default: None (unknown).
         todo: the argument that has the agent's to-do list; empty if there is none.
-        asks: whether the tool asks the user. Then its result is what the user said.
+        asks: whether the tool asks the user. Then its result counts as words of the user.
 
     Raises:
         PolicyError: an argument has a wrong type.

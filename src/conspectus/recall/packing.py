@@ -28,9 +28,10 @@ class RecallResult:
 
     Attributes:
         hits: the messages, in the order of the text.
-        text: empty if nothing was found. If nothing fits, it says so.
-        tokens: of the text.
-        truncated: something was left out, apart from the characters before `at`.
+        text: the recalled messages as text; empty if nothing was found. If no message fits the
+            size, the text says so.
+        tokens: the tokens of the text.
+        truncated: True if something was left out, apart from the characters before `at`.
     """
 
     hits: tuple[Hit, ...]
