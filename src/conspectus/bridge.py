@@ -4,7 +4,7 @@ In sync mode no primitive ever suspends: `run` steps a coroutine to its end in t
 and `call_either_way` makes the plain call. On an event loop, `call_either_way` awaits the async
 call, or makes the plain one in a thread. A computation of more than a few milliseconds runs in a
 worker thread (`run_in_worker`). Only its async calls are made on the loop, so the loop is never
-blocked. A function whose name ends in `_flow` returns such a coroutine, for `run` or `arun`.
+blocked. A function whose name ends in "_flow" returns such a coroutine, for `run` or `arun`.
 
 A loop may be closed while a coroutine waits on it. The garbage collector then closes the coroutine
 at any time, in any thread, in the middle of other work. So on `GeneratorExit` nothing here is
