@@ -135,7 +135,7 @@ def test_the_process_that_summarises_may_end_in_the_middle(tmp_path, monkeypatch
         ThreadPoolExecutor() as pool,
     ):
         for tries, status in (2, 200), (1, 503):
-            monkeypatch.setattr("conspectus_serve.work.ATTEMPTS", tries)
+            monkeypatch.setattr("conspectus_serve.work.ATTEMPTS_PER_CALL", tries)
             [process] = active_children()
             os.kill(process.pid, signal.SIGSTOP)
             job = pool.submit(post, endpoint, "/v1/messages", BODY, x_conspectus_thread=f"{tries}")

@@ -16,11 +16,11 @@ from conspectus.errors import ArchiveError
 from conspectus.tokens import TokenMeter
 from conspectus_serve import threads
 from conspectus_serve.alignment import DroppedMessages
-from conspectus_serve.exchange_keeper import ExchangeKeeper
 from conspectus_serve.fingerprints import fingerprint_history
 from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.originals import OriginalMessages
 from conspectus_serve.recall import RecallForRequests, search_originals
+from conspectus_serve.request_keeper import RequestKeeper
 from conspectus_serve.threads import ThreadIndex
 from histories import assistant, user
 from serve_support import (
@@ -177,7 +177,7 @@ def read_three(n: int, ids: str = "t") -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("headers", [{}, {"x-conspectus-thread": "mine"}], ids=["", "named"])
 def test_a_record_is_known_although_its_process_ended(tmp_path, monkeypatch, headers):
-    note_compaction = ExchangeKeeper.note_compaction
+    note_compaction = RequestKeeper.note_compaction
     history = [user("Do the work.")]
     records = []
     history += [message for n in range(26) for message in read_file(n, f"t{n}")]
@@ -187,7 +187,7 @@ def test_a_record_is_known_although_its_process_ended(tmp_path, monkeypatch, hea
         (clear_results, note_compaction),
     ):
         change(history)
-        monkeypatch.setattr(ExchangeKeeper, "note_compaction", note)
+        monkeypatch.setattr(RequestKeeper, "note_compaction", note)
         with proxied_upstream(lambda asked: message_reply(), tmp_path, window=4_000) as (
             _,
             endpoint,

@@ -21,7 +21,7 @@ from conspectus.config import SummarizationConfig
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus_serve.protocols import HttpError
 from conspectus_serve.settings import DEFAULT_SUMMARIZATION
-from conspectus_serve.work import Work
+from conspectus_serve.work import LocalWork
 from histories import assistant, tool_result, user
 from serve_support import SECRET, Serving, proxied_script
 
@@ -294,14 +294,14 @@ def test_a_rewound_named_thread_recalls_no_later_drops(tmp_path):
 def fail_to_archive(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[Any]:
     """Let the next attempt to archive something cleared fail; return the errors to come."""
     errors = [error]
-    archive_originals = Work.archive_originals
+    archive_originals = LocalWork.archive_originals
 
-    def failing(work: Work, *args: Any) -> list[str]:
+    def failing(work: LocalWork, *args: Any) -> list[str]:
         if errors:
             raise errors.pop()
         return archive_originals(work, *args)
 
-    monkeypatch.setattr(Work, "archive_originals", failing)
+    monkeypatch.setattr(LocalWork, "archive_originals", failing)
     return errors
 
 
@@ -363,15 +363,15 @@ def test_a_slow_archive_of_one_conversation_holds_up_no_other(tmp_path, monkeypa
     archive = tmp_path / "a.db"
     may_go_on = threading.Event()
     is_under_way = threading.Event()
-    archive_originals = Work.archive_originals
+    archive_originals = LocalWork.archive_originals
 
-    def slow_for_one(work: Work, key: Any, scope: Scope, *args: Any) -> list[str]:
+    def slow_for_one(work: LocalWork, key: Any, scope: Scope, *args: Any) -> list[str]:
         if scope.thread == "slow":
             is_under_way.set()
             assert may_go_on.wait(60)
         return archive_originals(work, key, scope, *args)
 
-    monkeypatch.setattr(Work, "archive_originals", slow_for_one)
+    monkeypatch.setattr(LocalWork, "archive_originals", slow_for_one)
     first = turn(0, LONG_RESULT)
     history = [*cleared(first), *turn(1, "none")]
     slow = {"x-conspectus-thread": "slow"}

@@ -143,7 +143,7 @@ def hide_from_streams(messages: Iterable[Any]) -> bool:
 
     LangGraph shows every message of a node's update that it has not seen, but a summary or a
     removal is not part of the chat. Its handlers recognise messages by id; other handlers show all.
-    Return whether there is a handler of LangGraph.
+    Tell whether there is a handler of LangGraph.
     """
     config_module = sys.modules.get("langchain_core.runnables.config")
     config = (config_module and config_module.var_child_runnable_config.get()) or {}

@@ -45,7 +45,7 @@ _mode: ContextVar[_Worker | Literal["sync"] | None] = ContextVar("conspectus_mod
 
 
 def is_async(call: Callable[..., object]) -> bool:
-    """Return whether a call of a function, or of an object, returns an awaitable."""
+    """Tell whether a call of a function, or of an object, returns an awaitable."""
     return any(map(iscoroutinefunction, (call, type(call).__call__)))
 
 

@@ -262,7 +262,7 @@ class BillBuilder:
 
 
 def is_priced(model: str, prices: Mapping[str, Price] | None) -> bool:
-    """Return whether the price of a model is known."""
+    """Tell whether the price of a model is known."""
     return price_of(Cost(1).asked_of(model), prices) is not None
 
 

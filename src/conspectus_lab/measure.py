@@ -304,7 +304,7 @@ class Measure:
 
 
 def same(message: BaseMessage, original: BaseMessage) -> bool:
-    """Return whether a message equals its original."""
+    """Tell whether a message equals its original."""
     parts = ("type", "content", "tool_calls", "tool_call_id")
     return message is original or all(
         getattr(message, part, None) == getattr(original, part, None) for part in parts

@@ -99,11 +99,11 @@ class Recording:
         return next((message for message in later if isinstance(message, AIMessage)), None)
 
     def answers_at(self, position: int) -> bool:
-        """Return whether the assistant speaks next after the message at a place."""
+        """Tell whether the assistant speaks next after the message at a place."""
         return any(isinstance(m, AIMessage) for m in self.messages[position + 1 : position + 2])
 
     def runs_tools(self, message: AIMessage) -> bool:
-        """Return whether the graph's own tools give the results of a message's calls."""
+        """Tell whether the graph's own tools give the results of a message's calls."""
         calls = message.tool_calls
         return bool(calls) and all((message.id, call["id"]) in self.results for call in calls)
 

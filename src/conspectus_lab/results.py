@@ -208,7 +208,7 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def is_bad(figure: str, value: float | None) -> bool:
-    """Return whether one of the `totals` reports a failure."""
+    """Tell whether one of the `totals` reports a failure."""
     if figure == "read_share":
         return value is not None and value < 1
     return figure in FAILURES and bool(value)

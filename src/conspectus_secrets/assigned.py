@@ -271,7 +271,7 @@ def _style_unquoted(text: str, match: re.Match[str], form: AssignmentForm) -> Va
 
 
 def _begins_line(text: str, position: int) -> bool:
-    """Return whether only a command that sets variables is before this place."""
+    """Tell whether only a command that sets variables is before this place."""
     reach = max(0, position - _REACH_BACK)
     before = text[reach:position].rstrip(" \t-")
     if before and before[-1] not in _ENDS_BEGIN_OF_LINE:

@@ -174,7 +174,7 @@ _COOKIE = re.compile(r"\s{0,2}(?P<name>[\w.$!%*+-]{1,64}+)=(?P<value>[^\s;,\"'\\
 
 
 def _is_pair_in_base64(encoded: str) -> bool:
-    """Return whether it is `user:password` in base64."""
+    """Tell whether it is `user:password` in base64."""
     try:
         text = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode()
     except (binascii.Error, ValueError):

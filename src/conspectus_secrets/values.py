@@ -120,7 +120,7 @@ def named_kind(name: str) -> str | None:
 
 
 def may_be_doubtful(name: str) -> bool:
-    """Return whether a name without a kind may name a secret, by its value; see `secret_kind`."""
+    """Tell whether a name without a kind may name a secret, by its value; see `secret_kind`."""
     return name.endswith("_KEY") or "pass" in name.lower()
 
 
@@ -158,12 +158,12 @@ def _kind_under(end: str) -> str | None:
 
 
 def has_digit(value: str) -> bool:
-    """Return whether a value contains a digit."""
+    """Tell whether a value contains a digit."""
     return bool(_DIGIT.search(value)) if value.isascii() else any(map(str.isdigit, value))
 
 
 def has_letter(value: str) -> bool:
-    """Return whether a value contains a letter."""
+    """Tell whether a value contains a letter."""
     return bool(_LETTER.search(value)) if value.isascii() else any(map(str.isalpha, value))
 
 
@@ -174,12 +174,12 @@ def _has_sign(value: str) -> bool:
 
 
 def has_letters_and_digits(value: str) -> bool:
-    """Return whether a value has letters and digits, unlike a plain word or number."""
+    """Tell whether a value has letters and digits, unlike a plain word or number."""
     return has_digit(value) and has_letter(value)
 
 
 def looks_random(value: str) -> bool:
-    """Return whether a value has letters, digits, and either letters of both cases or a sign.
+    """Tell whether a value has letters, digits, and either letters of both cases or a sign.
 
     Example:
         >>> [looks_random(value) for value in ("Zx9kq", "zx9#q", "step-2", "Step")]
@@ -239,7 +239,7 @@ def without_marks(value: str) -> str:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value is a placeholder, such as `<password>` or `YOUR_API_KEY`."""
+    """Tell whether a value is a placeholder, such as `<password>` or `YOUR_API_KEY`."""
     return _stands_for_nothing(without_marks(value))
 
 
@@ -270,7 +270,7 @@ def _stands_for_nothing(value: str) -> bool:
 
 
 def can_be_secret(kind: str, value: str, style: ValueStyle) -> bool:
-    """Return whether a value can be a secret of this kind."""
+    """Tell whether a value can be a secret of this kind."""
     value = without_marks(value)
     if _stands_for_nothing(value):
         return False
@@ -298,7 +298,7 @@ _remembered_can_be_secret = lru_cache(JUDGEMENTS)(can_be_secret)
 
 
 def _is_code(value: str, style: ValueStyle) -> bool:
-    """Return whether it is an expression such as `config.password`, if the style allows one."""
+    """Tell whether it is an expression such as `config.password`, if the style allows one."""
     if style == "quoted" or value.isalnum():
         return False
     if style == "shell" and has_digit(value):
@@ -313,7 +313,7 @@ def _can_be_named_secret(value: str, is_bare: bool) -> bool:
 
 
 def _can_be_made_by_machine(value: str, is_bare: bool) -> bool:
-    """Return whether a value can be a token or a key: letters and digits, or many mixed letters."""
+    """Tell whether a value can be a token or a key: letters and digits, or many mixed letters."""
     if _is_worded(value) or "{" in value or (is_bare and _TYPE.search(value)):
         return False
     if has_letters_and_digits(value):
@@ -323,7 +323,7 @@ def _can_be_made_by_machine(value: str, is_bare: bool) -> bool:
 
 
 def _is_path(value: str) -> bool:
-    """Return whether it is a path, not base64 that begins with a slash."""
+    """Tell whether it is a path, not base64 that begins with a slash."""
     if not _PATH.match(value) or value[-1] == "=":
         return False
     return not any(
@@ -333,7 +333,7 @@ def _is_path(value: str) -> bool:
 
 
 def _is_prose(value: str) -> bool:
-    """Return whether it could be words, a version, a date, or the end of a sentence."""
+    """Tell whether it could be words, a version, a date, or the end of a sentence."""
     if value[-1] in ".:?!" and value[:-1].isalpha():
         return True
     parts = _DIVIDERS.split(value.strip(".,:;!?()*_`'\""))
@@ -345,7 +345,7 @@ def _is_prose(value: str) -> bool:
 
 
 def _is_worded(value: str) -> bool:
-    """Return whether it consists of words, such as `gpt-4o-mini` or `TextStreamOutputToken`."""
+    """Tell whether it consists of words, such as `gpt-4o-mini` or `TextStreamOutputToken`."""
     parts = re.split(r"[_.-]", value)
     if len(parts) > 1:
         return all(part.isalpha() or len(part) < 4 for part in parts)
@@ -362,7 +362,7 @@ def _is_short_number(part: str) -> bool:
 
 
 def _names_a_secret(value: str) -> bool:
-    """Return whether it only names a secret, such as `new_password1`."""
+    """Tell whether it only names a secret, such as `new_password1`."""
     if "_" not in value and "-" not in value:
         return False
     words = [word.lower() for word in WORDS.findall(value)]

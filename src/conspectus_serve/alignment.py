@@ -161,7 +161,7 @@ def _find_dropped(
 def _lacks_one_message(
     known_names: Sequence[str], names: Sequence[str], kept: int, up_to: int
 ) -> bool:
-    """Return whether a history is the remembered one without one message."""
+    """Tell whether a history is the remembered one without one message."""
     if not 0 < kept <= MOST_KEPT or kept >= len(names):
         return False
     shared = run_length(known_names, kept + 1, names, kept)
@@ -169,7 +169,7 @@ def _lacks_one_message(
 
 
 def _begin_alike(remembered: Sequence[Fingerprint], fingerprints: Sequence[Fingerprint]) -> bool:
-    """Return whether two histories begin with the same messages."""
+    """Tell whether two histories begin with the same messages."""
     return _first_talk(remembered) == _first_talk(fingerprints)
 
 
@@ -197,7 +197,7 @@ def _with_known_names(
 
 
 def _may_be_same(remembered: Fingerprint, fingerprint: Fingerprint) -> bool:
-    """Return whether messages have the same words, or are results with a repeated id."""
+    """Tell whether messages have the same words, or are results with a repeated id."""
     if without_number(remembered.name) == without_number(fingerprint.name):
         return True
     is_named_by_words = remembered.is_talk or fingerprint.is_talk

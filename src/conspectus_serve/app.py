@@ -15,8 +15,7 @@ from conspectus.config import SummarizationConfig
 from conspectus_serve.answerer import GONE_STATUSES, HistoryAnswerer, target_in
 from conspectus_serve.awaiting import UnfinishedWork, while_client_is_there
 from conspectus_serve.entrance import Entrance, TenantSecret, secret_beside
-from conspectus_serve.exchange import ClientRequest, Exchange
-from conspectus_serve.exchange_keeper import ExchangeKeeper
+from conspectus_serve.handling import ClientRequest, Handling
 from conspectus_serve.headers import own_headers, to_upstream
 from conspectus_serve.operation import CLIENT_LEFT, Ended, Operation
 from conspectus_serve.protocols import (
@@ -31,6 +30,7 @@ from conspectus_serve.protocols import (
     route_of,
 )
 from conspectus_serve.reply import Reply
+from conspectus_serve.request_keeper import RequestKeeper
 from conspectus_serve.resources import Resources
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream import Upstream
@@ -43,21 +43,7 @@ SWITCHED_OFF = "nothing is compacted, as summarization.enabled is false"
 
 
 class Endpoint:
-    """The endpoint as an ASGI application.
-
-    Args:
-        settings: the settings of the endpoint, as `load_settings` returns them.
-        config: the settings of summarization, as `load_settings` returns them.
-        archive: the archive of the originals. Default: the archive in the settings, which the
-            application closes at its end.
-        secret: the secret that names tenants. Default: the secret in the file of the settings.
-        worker_process: whether a second process summarises, so that small requests wait less. This
-            process also opens the archive of the settings.
-
-    Raises:
-        ConfigError: the secret or a name in the configuration cannot be used.
-        ArchiveError: the archive cannot be opened.
-    """
+    """The endpoint as an ASGI application; see `make_app` for its arguments."""
 
     def __init__(
         self,
@@ -81,7 +67,7 @@ class Endpoint:
         if worker_process and can_share_archive:
             self._worker = WorkerProcess(settings, config)
         self._resources = Resources.of(self._archive, settings, config, self._worker)
-        self._keeper = ExchangeKeeper(self._resources)
+        self._keeper = RequestKeeper(self._resources)
         self._unfinished = UnfinishedWork()
         self._answerer = HistoryAnswerer(
             self._resources, self._keeper, self._upstream, self._unfinished
@@ -127,7 +113,7 @@ class Endpoint:
         """Check a request, answer it, and log how it ended."""
         began = time.monotonic()
         route = self._route(request)
-        exchange: Exchange | None = None
+        handling: Handling | None = None
         note = ""
         try:
             self._entrance.check(request)
@@ -137,8 +123,8 @@ class Endpoint:
                 work = self._pass_on(request, raw, note, reply)
             else:
                 tenant = self._tenant(request)
-                exchange = Exchange(ClientRequest(tenant, route, raw, request.headers))
-                work = self._answerer.answer(request, exchange, reply)
+                handling = Handling(ClientRequest(tenant, route, raw, request.headers))
+                work = self._answerer.answer(request, handling, reply)
             await while_client_is_there(work, receive)
         except ClientDisconnect:
             reply.failure = CLIENT_LEFT
@@ -151,13 +137,13 @@ class Endpoint:
             text = f"an error inside the endpoint ({type(error).__name__})"
             await self._send_error(request, reply, route, HttpError(500, text))
         finally:
-            note = exchange.note if exchange is not None else note
+            note = handling.note if handling is not None else note
             seconds = time.monotonic() - began
-            ended = Ended(request, exchange, reply.status, reply.failure, note, seconds)
+            ended = Ended(request, handling, reply.status, reply.failure, note, seconds)
             self._operation.note_end(ended)
 
     def _tenant(self, request: Request) -> str:
-        return self._secret.tenant_of(request, self._settings.tenant_rule)
+        return self._secret.tenant_of(request, self._settings.tenant_source)
 
     def _route(self, request: Request) -> Route | None:
         """Return the route of a request whose history is read; None for other requests."""
@@ -211,4 +197,27 @@ class Endpoint:
         await reply.relay(answer, own_headers(note=note))
 
 
-make_app = Endpoint
+def make_app(
+    settings: ServeSettings,
+    config: SummarizationConfig,
+    *,
+    archive: Archive | None = None,
+    secret: TenantSecret | None = None,
+    worker_process: bool = False,
+) -> Endpoint:
+    """Make the endpoint, which is an ASGI application.
+
+    Args:
+        settings: the settings of the endpoint, as `load_settings` returns them.
+        config: the settings of summarization, as `load_settings` returns them.
+        archive: the archive of the originals. Default: the archive in the settings, which the
+            application closes at its end.
+        secret: the secret that names tenants. Default: the secret in the file of the settings.
+        worker_process: whether a second process summarises, so that small requests wait less. This
+            process also opens the archive of the settings.
+
+    Raises:
+        ConfigError: the secret or a name in the configuration cannot be used.
+        ArchiveError: the archive cannot be opened.
+    """
+    return Endpoint(settings, config, archive=archive, secret=secret, worker_process=worker_process)

@@ -48,7 +48,7 @@ _SAYS_CUT = re.compile(_REMOVAL_VERB, re.IGNORECASE)
 
 
 def is_remainder_of(message: Any, original: Any) -> bool:
-    """Return whether a message is the remainder of another one, after parts were cleared.
+    """Tell whether a message is the remainder of another one, after parts were cleared.
 
     Results may be cleared, thoughts missing, and reminders different. All else is the same.
     """
@@ -66,7 +66,7 @@ def is_remainder_of(message: Any, original: Any) -> bool:
 
 
 def is_notice(text: str) -> bool:
-    """Return whether a text only says that another text was removed.
+    """Tell whether a text only says that another text was removed.
 
     Example:
         >>> is_notice("[Old tool result content cleared]"), is_notice("[]"), is_notice("done")
@@ -77,7 +77,7 @@ def is_notice(text: str) -> bool:
 
 
 def has_notice(entry: Message) -> bool:
-    """Return whether one of a message's results is only a notice."""
+    """Tell whether one of a message's results is only a notice."""
     return bool(entry.answers) and any(map(is_notice, _result_texts(entry)))
 
 
@@ -94,7 +94,7 @@ def _result_texts(entry: Message) -> list[str]:
 
 
 def _is_remainder_of_result(text: str, whole: str) -> bool:
-    """Return whether a result is the whole one, a notice, or the whole one cut with a notice."""
+    """Tell whether a result is the whole one, a notice, or the whole one cut with a notice."""
     if text == whole or is_notice(text):
         return True
     head = _common_prefix_length(text, whole)

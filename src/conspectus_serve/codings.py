@@ -38,7 +38,7 @@ class _Coding(Protocol):
         """Decompress a piece; raise `GrowthError` if that gives more than `room` bytes."""
 
     def is_complete(self) -> bool:
-        """Return whether a body may end here."""
+        """Tell whether a body may end here."""
 
 
 class _Gzip:

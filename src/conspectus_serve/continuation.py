@@ -58,7 +58,7 @@ class ThreadProgress:
 
 
 def continues_thread(history: FingerprintedHistory, progress: ThreadProgress, hint: str) -> bool:
-    """Return whether a history continues a thread, even if its client changed much of it."""
+    """Tell whether a history continues a thread, even if its client changed much of it."""
     tail = progress.tail
     names = history.compared_names
     if tail[-1] not in names:
@@ -82,7 +82,7 @@ def continues_thread(history: FingerprintedHistory, progress: ThreadProgress, hi
 
 
 def _shares_what_is_unique(history: FingerprintedHistory, progress: ThreadProgress) -> bool:
-    """Return whether both begin with the same message, or share the random id of a call."""
+    """Tell whether both begin with the same message, or share the random id of a call."""
     if history.compared_names[0] == progress.first:
         return True
     tail = frozenset(progress.tail)
@@ -98,7 +98,7 @@ def holds_end_of_thread(
     hint: str,
     least_shared: int = LEAST_OVERLAP_MESSAGES,
 ) -> bool:
-    """Return whether a history has the end of a thread, and lacks some of its beginning.
+    """Tell whether a history has the end of a thread, and lacks some of its beginning.
 
     Some clients send only their newest messages. The common part must have an answer of the model,
     and be too long to occur in two conversations, as a greeting does.
@@ -117,7 +117,7 @@ def holds_end_of_thread(
 
 
 def _is_unmistakable(shared: Sequence[Fingerprint]) -> bool:
-    """Return whether messages are too many or too long to occur in two conversations."""
+    """Tell whether messages are too many or too long to occur in two conversations."""
     characters = sum(fingerprint.characters for fingerprint in shared)
     return characters >= LEAST_SHARED_CHARACTERS or len(shared) >= MANY_SHARED_MESSAGES
 

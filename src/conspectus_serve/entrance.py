@@ -205,7 +205,7 @@ class Entrance:
         token = self._settings.token
         if token is None:
             self._check_site(request)
-        shows_one_tenant = self._settings.tenant_rule == "one"
+        shows_one_tenant = self._settings.tenant_source == "one"
         if not _is_of_this_machine(request) and (token is None or not shows_one_tenant):
             raise HttpError(403, "this page is for this machine alone, as it shows all tenants")
         if token is not None and not self._is_token(_password_of(request)):
@@ -262,7 +262,7 @@ class Entrance:
 
 
 def _is_of_this_machine(request: Request) -> bool:
-    """Return whether a request comes from this machine, and not through a proxy."""
+    """Tell whether a request comes from this machine, and not through a proxy."""
     if request.client is None or not is_loopback(request.client.host):
         return False
     return "forwarded" not in request.headers and "x-forwarded-for" not in request.headers

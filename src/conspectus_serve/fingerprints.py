@@ -137,7 +137,7 @@ class FingerprintedHistory:
     """Names of answers with which a thread is looked up, the newest first."""
 
     def is_beginning_of(self, history: Sequence[Any], meter_hash: int) -> bool:
-        """Return whether a history begins with these messages."""
+        """Tell whether a history begins with these messages."""
         return (
             meter_hash == self.meter_hash
             and len(self.sent) <= len(history)
@@ -366,7 +366,7 @@ def _without_passing_parts(message: Any) -> dict[str, Any]:
 
 
 def _is_passing(part: Any) -> bool:
-    """Return whether a block or an item is a thought or a picture, which clients clear."""
+    """Tell whether a block or an item is a thought or a picture, which clients clear."""
     is_part = isinstance(part, Mapping) and "role" not in part
     return is_part and (part.get("type") in THOUGHTS or bool(kind_of(part).media))
 
@@ -376,7 +376,7 @@ def _hash_of(values: Sequence[Any]) -> str:
 
 
 def is_random(name: str) -> bool:
-    """Return whether a name is random, and not a word or a count, such as `function12`."""
+    """Tell whether a name is random, and not a word or a count, such as `function12`."""
     return any(len(_LETTER_BESIDE_DIGIT.findall(part)) > 1 for part in _ID_PART.findall(name))
 
 

@@ -141,7 +141,7 @@ class HeldHistories:
             self._newest.put((tenant, name), HeldHistory(held.thread, names, messages))
 
     def is_pending(self, tenant: str, name: str) -> bool:
-        """Return whether a stored response has no output yet."""
+        """Tell whether a stored response has no output yet."""
         return self._find_row(tenant, name)[1].get("pending") is True
 
     def complete(self, tenant: str, name: str, output: Sequence[Any]) -> None:
@@ -176,7 +176,7 @@ class HeldHistories:
         self._archive.write_remarks(scope, "response", rows, durable=True)
 
     def _is_deleted(self, tenant: str, thread: str, name: str) -> bool:
-        """Return whether a response was deleted here, and none with its name was stored since."""
+        """Tell whether a response was deleted here, and none with its name was stored since."""
         kept_again_in = self._deleted.get((tenant, name))
         return kept_again_in is not None and kept_again_in != thread
 
@@ -219,7 +219,7 @@ class HeldHistories:
 
 
 def _is_whole(row: Mapping[str, Any]) -> bool:
-    """Return whether a response has its output, and was not deleted."""
+    """Tell whether a response has its output, and was not deleted."""
     return "items" in row and row.get("pending") is not True
 
 

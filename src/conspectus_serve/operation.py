@@ -20,7 +20,7 @@ from conspectus.errors import ArchiveError, InputError
 from conspectus.recall.for_agents import answer_tool_call
 from conspectus.tokens import TokenMeter
 from conspectus_serve.entrance import Entrance, tenants_in
-from conspectus_serve.exchange import Exchange
+from conspectus_serve.handling import Handling
 from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.protocols import HttpError, printable
 
@@ -59,7 +59,7 @@ class Ended:
     """A request that has ended."""
 
     request: Request
-    exchange: Exchange | None  # None for a request without a history
+    handling: Handling | None  # None for a request without a history
     status: int  # 0 if nothing was sent
     reason: str  # why it has failed, in one word; empty if it has not
     note: str
@@ -91,13 +91,13 @@ class Metrics:
     def count(self, ended: Ended, outcome: str, reason: str) -> None:
         """Count a request that has ended."""
         route_name = "other"
-        exchange = ended.exchange
-        if exchange is not None:
-            route_name = exchange.request.route.name
-            self._tokens_in.inc(exchange.tokens)
-            self._tokens_sent.inc(_tokens_sent(exchange))
-            self._compactions.inc(exchange.compactions)
-            self._retries.inc(exchange.retries)
+        handling = ended.handling
+        if handling is not None:
+            route_name = handling.request.route.name
+            self._tokens_in.inc(handling.tokens)
+            self._tokens_sent.inc(_tokens_sent(handling))
+            self._compactions.inc(handling.compactions)
+            self._retries.inc(handling.retries)
         if reason:
             self._failures.labels(reason).inc()
         self._requests.labels(route_name, outcome).inc()
@@ -121,15 +121,15 @@ class Operation:
 
     def note_end(self, ended: Ended) -> None:
         """Log and count a request that has ended."""
-        exchange = ended.exchange
+        handling = ended.handling
         reason = ended.reason or (UPSTREAM_STATUS if ended.status >= 400 else "")
-        outcome = _outcome(exchange, reason)
+        outcome = _outcome(handling, reason)
         about = "model=- tenant=- thread=- tokens=0 sent=0"
-        if exchange is not None:
-            model = printable(exchange.model)
-            tenant = exchange.request.tenant
-            thread = printable(exchange.thread)
-            tokens = f"tokens={exchange.tokens} sent={_tokens_sent(exchange)}"
+        if handling is not None:
+            model = printable(handling.model)
+            tenant = handling.request.tenant
+            thread = printable(handling.thread)
+            tokens = f"tokens={handling.tokens} sent={_tokens_sent(handling)}"
             about = f"model={model} tenant={tenant} thread={thread} {tokens}"
         user_agent = ended.request.headers.get("user-agent", "")
         client = printable(user_agent.partition(" ")[0])
@@ -141,7 +141,7 @@ class Operation:
         self._metrics.count(ended, outcome, reason)
 
     def is_own_page(self, request: Request) -> bool:
-        """Return whether a request is for one of the endpoint's own pages."""
+        """Tell whether a request is for one of the endpoint's own pages."""
         return request.method in ("GET", "HEAD") and request.scope["path"] in OWN_PATHS
 
     def page(self, request: Request) -> Response:
@@ -230,12 +230,12 @@ class Operation:
         return environment.get_template("page.html")
 
 
-def _tokens_sent(exchange: Exchange) -> int:
+def _tokens_sent(handling: Handling) -> int:
     """Return the tokens that the upstream has used: none before it has answered."""
-    return exchange.sent_tokens if exchange.was_answered else 0
+    return handling.sent_tokens if handling.was_answered else 0
 
 
-def _outcome(exchange: Exchange | None, reason: str) -> str:
+def _outcome(handling: Handling | None, reason: str) -> str:
     if reason:
         return "left" if reason == CLIENT_LEFT else "failed"
-    return "compacted" if exchange is not None and exchange.is_compacted else "passed"
+    return "compacted" if handling is not None and handling.is_compacted else "passed"

@@ -340,7 +340,7 @@ def _remembered_originals(
 
 
 def _could_be_cleared(fingerprint: Fingerprint) -> bool:
-    """Return whether a client may clear or cut a message."""
+    """Tell whether a client may clear or cut a message."""
     is_result = not fingerprint.is_talk
     return bool(fingerprint.name) and (is_result or fingerprint.characters > SMALL_MESSAGE)
 
@@ -359,7 +359,7 @@ def _has_unknown_notice(
     remembered: Mapping[int, _Original],
     archived: Mapping[str, ArchivedMessage],
 ) -> bool:
-    """Return whether a notice replaces something unknown."""
+    """Tell whether a notice replaces something unknown."""
     return any(
         fingerprint.has_notice and index not in remembered and names[index] not in archived
         for index, fingerprint in enumerate(fingerprints)
@@ -369,7 +369,7 @@ def _has_unknown_notice(
 def _is_remainder(
     sent: Any, fingerprint: Fingerprint, original: _Original, is_covered: bool
 ) -> bool:
-    """Return whether a message that a client sends is the remainder of an original."""
+    """Tell whether a message that a client sends is the remainder of an original."""
     whole = original.fingerprint
     is_less = fingerprint.characters < whole.characters
     is_less |= fingerprint.has_notice and not whole.has_notice

@@ -17,23 +17,24 @@ from conspectus.model.overflow import FURTHER_TRIES
 from conspectus.model.provider_errors import is_overflow
 from conspectus_serve.alignment import DroppedMessages
 from conspectus_serve.awaiting import OneComputation
-from conspectus_serve.exchange import (
+from conspectus_serve.handling import (
     NOT_UNDERSTOOD,
     ClientRequest,
     Conversation,
     FittedRequest,
     ReadRequest,
 )
-from conspectus_serve.exchange_keeper import ExchangeKeeper
 from conspectus_serve.held import HeldHistory, compaction_answer
 from conspectus_serve.locks import ScopeLocks
 from conspectus_serve.models import form_asked_for, in_forms
 from conspectus_serve.numbers import to_json
 from conspectus_serve.protocols import TOO_LONG, HttpError
 from conspectus_serve.recall import RecallForRequests
+from conspectus_serve.request_keeper import RequestKeeper
 from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.sent_view import dropped_and_uncovered, view_to_send
 from conspectus_serve.upstream_answer import RefusedByUpstream
+from conspectus_serve.work import CompactionJob
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -42,7 +43,7 @@ class RequestFitter:
     """Makes requests fit, and writes the bytes to send."""
 
     def __init__(
-        self, resources: Resources, keeper: ExchangeKeeper, one_computation: OneComputation
+        self, resources: Resources, keeper: RequestKeeper, one_computation: OneComputation
     ) -> None:
         self._resources = resources
         self._settings = resources.settings
@@ -119,15 +120,16 @@ class RequestFitter:
         dropped = fitted.dropped
         # If a client gives up and sends its request again, it waits for the running compaction.
         async with self._locks.lock_of(conversation.scope):
-            compacted = await self._work.compact(
-                conversation.measured.engine_key,
-                conversation.scope,
-                room,
-                dropped.put_back(conversation.originals, dropped.messages),
-                dropped.put_back(conversation.shortened, dropped.messages),
-                is_forced,
-                conversation.match.continues,
+            job = CompactionJob(
+                engine_key=conversation.measured.engine_key,
+                scope=conversation.scope,
+                room=room,
+                originals=dropped.put_back(conversation.originals, dropped.messages),
+                shortened=dropped.put_back(conversation.shortened, dropped.messages),
+                is_forced=is_forced,
+                continues=conversation.match.continues,
             )
+            compacted = await self._work.compact(job)
         result = compacted.result
         exceeds_room = room is not None and result.tokens_after > room.budget
         note = fitted.note

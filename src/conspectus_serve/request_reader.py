@@ -18,17 +18,17 @@ from conspectus.engine.truncated import LEAST_OVERLAP
 from conspectus.messages import read_messages
 from conspectus_serve.alignment import AlignedHistory, DroppedMessages
 from conspectus_serve.bodies import Bodies, ParsedBody
-from conspectus_serve.exchange import (
+from conspectus_serve.fingerprints import (
+    Fingerprint,
+    FingerprintedHistory,
+    fingerprint_history,
+)
+from conspectus_serve.handling import (
     NOT_UNDERSTOOD,
     ClientRequest,
     Conversation,
     MeasuredHistory,
     ReadRequest,
-)
-from conspectus_serve.fingerprints import (
-    Fingerprint,
-    FingerprintedHistory,
-    fingerprint_history,
 )
 from conspectus_serve.held import HeldHistory, without_trigger
 from conspectus_serve.models import NO_WINDOW, EngineKey
@@ -60,7 +60,7 @@ class RequestReader:
         self._bodies = Bodies()
 
     def is_soon_read(self, request: ClientRequest) -> bool:
-        """Return whether a request adds little to one for which nothing was due."""
+        """Tell whether a request adds little to one for which nothing was due."""
         field = request.route.protocol.field
         earlier = self._bodies.remembered(request.tenant, request.raw, field)
         if earlier is None or not earlier.was_quiet:
@@ -283,14 +283,14 @@ def _named_thread(headers: Headers) -> str:
 
 
 def _is_reference(item: Any) -> bool:
-    """Return whether an item only refers to one that its server stores."""
+    """Tell whether an item only refers to one that its server stores."""
     return isinstance(item, dict) and item.get("type") == "item_reference"
 
 
 def _is_quiet(
     history: Sequence[Any], measured: MeasuredHistory, scope: Scope, dropped: DroppedMessages
 ) -> bool:
-    """Return whether nothing is due for a history with its dropped messages."""
+    """Tell whether nothing is due for a history with its dropped messages."""
     room = window_or_trigger(measured.engine.policy, measured.room)
     size = Size(measured.tokens + dropped.tokens, len(history) + len(dropped.messages))
     return HistoryContext(measured.engine, scope, room).is_quiet(size, None)
@@ -314,6 +314,6 @@ def _with_results_known_again(
 
 
 def _compacts_after_refusals_only(conversation: Conversation) -> bool:
-    """Return whether nothing is compacted before a refusal, because no window is known."""
+    """Tell whether nothing is compacted before a refusal, because no window is known."""
     triggers = conversation.measured.engine.policy.trigger
     return conversation.measured.room is None and all(trigger.fraction for trigger in triggers)

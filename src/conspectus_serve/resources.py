@@ -1,4 +1,4 @@
-"""What all exchanges share: the archive, and what is known of models and threads."""
+"""What all requests share: the archive, and what is known of models and threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus.errors import ArchiveError, ConspectusError
-from conspectus_serve.exchange import ReadRequest
+from conspectus_serve.handling import ReadRequest
 from conspectus_serve.health import ArchiveHealth
 from conspectus_serve.held import HeldHistories
 from conspectus_serve.models import Models
@@ -18,7 +18,7 @@ from conspectus_serve.originals import OriginalMessages
 from conspectus_serve.protocols import HttpError
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.threads import ThreadIndex
-from conspectus_serve.work import UNREADABLE, Work
+from conspectus_serve.work import UNREADABLE, LocalWork, Work
 
 logger = logging.getLogger("conspectus.serve")
 
@@ -66,7 +66,7 @@ class Resources:
             settings=settings,
             health=health,
             models=models,
-            work=work or Work(archive, models),
+            work=work or LocalWork(archive, models),
             threads=ThreadIndex(archive, health),
             originals=OriginalMessages(archive),
             held=HeldHistories(archive),

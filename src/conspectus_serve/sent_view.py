@@ -8,7 +8,7 @@ from operator import is_
 from typing import Any
 
 from conspectus_serve.alignment import DroppedMessages
-from conspectus_serve.exchange import Conversation
+from conspectus_serve.handling import Conversation
 from conspectus_serve.work import CompactedView
 
 

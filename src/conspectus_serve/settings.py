@@ -113,7 +113,7 @@ class ServeSettings(BaseModel):
         return self
 
     @property
-    def tenant_rule(self) -> str:
+    def tenant_source(self) -> str:
         """How tenants are named: `one`, `key`, `header:NAME` or `claim:NAME`."""
         has_one_user = is_loopback(self.host) and self.token is None and not self.hosts
         return self.tenants or ("one" if has_one_user else "key")
@@ -152,7 +152,7 @@ class ServeSettings(BaseModel):
 
 @lru_cache(256)
 def is_loopback(host: str, *, private: bool = False) -> bool:
-    """Return whether only this machine reaches an address, or a `private` network of its own."""
+    """Tell whether only this machine reaches an address, or a `private` network of its own."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -104,7 +104,7 @@ class WithdrawnMessages:
         return known_messages
 
     def is_news(self, withdrawal: Withdrawal) -> bool:
-        """Return whether a request shows a withdrawn message that is not stored yet."""
+        """Tell whether a request shows a withdrawn message that is not stored yet."""
         known_messages = self.of(withdrawal.scope)
         if withdrawal.new_indexes(known_messages):
             return True

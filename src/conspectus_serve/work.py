@@ -22,7 +22,7 @@ from itertools import count
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from operator import is_
-from typing import Any
+from typing import Any, Protocol
 
 from conspectus.archive import Archive, Scope
 from conspectus.bridge import StepTimeout, await_in_daemon, call_within, run
@@ -42,11 +42,19 @@ from conspectus_serve.settings import ServeSettings
 
 logger = logging.getLogger("conspectus.serve")
 
-WORKER_THREADS = 128  # threads for calls of archives, which may hang
-NICENESS = 10  # the second process gives way if processors are busy
+WORKER_THREADS = 128
+"""Threads for calls of archives, which may hang."""
+
+NICENESS = 10
+"""The second process gives way if processors are busy."""
+
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
-OPENING_SECONDS = 30.0  # the second process has this time to open the archive
-ATTEMPTS = 2  # for one call, if the process ends meanwhile
+
+OPENING_SECONDS = 30.0
+"""The second process has this time to open the archive."""
+
+ATTEMPTS_PER_CALL = 2
+"""For one call, if the process ends meanwhile."""
 
 UNREADABLE = (ConspectusError, ValueError, TypeError, KeyError, AttributeError)
 """Errors of messages that are not understood."""
@@ -61,7 +69,57 @@ class CompactedView:
     head_id: str  # id of the record in force; empty for none
 
 
-class Work:
+@dataclass(frozen=True, slots=True)
+class CompactionJob:
+    """What one compaction needs to know.
+
+    Attributes:
+        engine_key: the key of the engine.
+        scope: the history's thread.
+        room: the part of the window for the history; None if unknown.
+        originals: the history with all originals.
+        shortened: the history as its client has cleared it.
+        is_forced: compact although it may fit.
+        continues: the history continues the thread's compactions, wherever it begins.
+    """
+
+    engine_key: EngineKey
+    scope: Scope
+    room: Window | None
+    originals: Sequence[Any]
+    shortened: Sequence[Any]
+    is_forced: bool
+    continues: bool
+
+
+class Work(Protocol):
+    """The long computations, in whichever process."""
+
+    def fingerprints(self, model: str, protocol: str, messages: Sequence[Any]) -> list[Fingerprint]:
+        """Read the fingerprints of messages; see `fingerprints_of`."""
+
+    def search(self, model: str, *args: Any) -> str:
+        """Return the originals that a user's words need; see `search_originals`."""
+
+    def archive_originals(
+        self, engine_key: EngineKey, scope: Scope, history: Sequence[Any], indexes: Sequence[int]
+    ) -> list[str]:
+        """Archive messages of a history, without their secrets; return their keys.
+
+        Raises:
+            ConspectusError: a secret cannot be removed, or the archive did not confirm the
+                originals.
+        """
+
+    async def compact(self, job: CompactionJob) -> CompactedView:
+        """Put a thread's compactions in force, and compact a history that does not fit.
+
+        The history as its client has cleared it is used if it fits; else the whole history. If that
+        cannot be made to fit, the cleared one may still.
+        """
+
+
+class LocalWork:
     """Does the work in this process."""
 
     def __init__(self, archive: Archive, models: Models) -> None:
@@ -79,12 +137,7 @@ class Work:
     def archive_originals(
         self, engine_key: EngineKey, scope: Scope, history: Sequence[Any], indexes: Sequence[int]
     ) -> list[str]:
-        """Archive messages of a history, without their secrets; return their keys.
-
-        Raises:
-            ConspectusError: a secret cannot be removed, or the archive did not confirm the
-                originals.
-        """
+        """Archive messages of a history; see `Work.archive_originals`."""
         engine = self._models.engine(*engine_key)
         entries = read_messages(history, scope)
         originals = [entries[index] for index in indexes]
@@ -93,42 +146,20 @@ class Work:
         run(HistoryContext(engine, scope).store.store_originals(originals))
         return [original.key for original in originals]
 
-    async def compact(
-        self,
-        engine_key: EngineKey,
-        scope: Scope,
-        room: Window | None,
-        originals: Sequence[Any],
-        shortened: Sequence[Any],
-        is_forced: bool,
-        continues: bool,
-    ) -> CompactedView:
-        """Put a thread's compactions in force, and compact a history that does not fit.
-
-        The history as its client has cleared it is used if it fits; else the whole history. If that
-        cannot be made to fit, the cleared one may still.
-
-        Args:
-            engine_key: the key of the engine.
-            scope: the history's thread.
-            room: the part of the window for the history; None if unknown.
-            originals: the history with all originals.
-            shortened: the history as its client has cleared it.
-            is_forced: compact although it may fit.
-            continues: the history continues the thread's compactions, wherever it begins.
-        """
-        engine = self._models.engine(*engine_key)
-        context = HistoryContext(engine, scope, room, is_continuation=continues)
-        histories = [originals]
-        if not all(map(is_, originals, shortened)):
-            histories = [originals, shortened]
-            if not is_forced:
-                view = await load_view(context, read_messages(shortened))
+    async def compact(self, job: CompactionJob) -> CompactedView:
+        """Compact a history that does not fit; see `Work.compact`."""
+        engine = self._models.engine(*job.engine_key)
+        context = HistoryContext(engine, job.scope, job.room, is_continuation=job.continues)
+        histories = [job.originals]
+        if not all(map(is_, job.originals, job.shortened)):
+            histories = [job.originals, job.shortened]
+            if not job.is_forced:
+                view = await load_view(context, read_messages(job.shortened))
                 if context.is_quiet(view.size, view.head):
-                    histories = [shortened]
+                    histories = [job.shortened]
         for history in histories:
-            result = await compact_messages(context, history, force=is_forced)
-            exceeds_room = room is not None and result.tokens_after > room.budget
+            result = await compact_messages(context, history, force=job.is_forced)
+            exceeds_room = job.room is not None and result.tokens_after > job.room.budget
             if not exceeds_room and result.outcome != "stuck":
                 break
         indexes = {id(message): index for index, message in enumerate(history)}
@@ -144,7 +175,7 @@ class _WorkerConnection:
     unanswered: dict[int, Future[Any]] = field(default_factory=dict)
 
 
-class WorkerProcess(Work):
+class WorkerProcess:
     """Does the work in another process, which gives way if processors are busy.
 
     Methods that are no coroutines are for worker threads. They raise `HttpError` if that process
@@ -158,17 +189,26 @@ class WorkerProcess(Work):
         self._lock = threading.Lock()
         self._link: _WorkerConnection | None = self._start()
 
-    def fingerprints(self, *args: Any) -> Any:
-        return self._call("fingerprints", *args)
+    def fingerprints(self, model: str, protocol: str, messages: Sequence[Any]) -> list[Fingerprint]:
+        """Read the fingerprints of messages; see `Work.fingerprints`."""
+        found: list[Fingerprint] = self._call("fingerprints", model, protocol, messages)
+        return found
 
-    def search(self, *args: Any) -> Any:
-        return self._call("search", *args)
+    def search(self, model: str, *args: Any) -> str:
+        """Return the originals that a user's words need; see `Work.search`."""
+        return str(self._call("search", model, *args))
 
-    def archive_originals(self, *args: Any) -> Any:
-        return self._call("archive_originals", *args)
+    def archive_originals(
+        self, engine_key: EngineKey, scope: Scope, history: Sequence[Any], indexes: Sequence[int]
+    ) -> list[str]:
+        """Archive messages of a history; see `Work.archive_originals`."""
+        keys: list[str] = self._call("archive_originals", engine_key, scope, history, indexes)
+        return keys
 
-    async def compact(self, *args: Any) -> Any:
-        return await await_in_daemon(partial(self._call, "compact", *args))
+    async def compact(self, job: CompactionJob) -> CompactedView:
+        """Compact a history that does not fit; see `Work.compact`."""
+        compacted: CompactedView = await await_in_daemon(partial(self._call, "compact", job))
+        return compacted
 
     def close(self) -> None:
         """End the process."""
@@ -190,7 +230,7 @@ class WorkerProcess(Work):
     def _call(self, name: str, *args: Any) -> Any:
         number = next(self._call_numbers)
         message = pickle.dumps((number, name, args))  # it may fail, so the call is added later
-        for _ in range(ATTEMPTS):
+        for _ in range(ATTEMPTS_PER_CALL):
             answer: Future[Any] = Future()
             with self._lock:
                 link = self._link or self._start()
@@ -248,7 +288,7 @@ def _serve_calls(
     except (ArchiveError, StepTimeout) as error:
         logger.error("the process that summarises cannot open the archive: %s", error)
         return
-    work = Work(archive, Models(settings, config, archive))
+    work = LocalWork(archive, Models(settings, config, archive))
     executor = ThreadPoolExecutor(WORKER_THREADS)
     loop = asyncio.new_event_loop()
     loop.set_default_executor(executor)
@@ -276,7 +316,7 @@ def _serve_calls(
 
 
 def _is_not_logged_yet(record: logging.LogRecord) -> bool:
-    """Return whether the first process, which reads all requests, has not logged it."""
+    """Tell whether the first process, which reads all requests, has not logged it."""
     return getattr(record, "conspectus", {}).get("event") != "tokenizer_unknown"
 
 

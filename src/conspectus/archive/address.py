@@ -96,7 +96,7 @@ def check_address(where: str) -> None:
 
 
 def _is_postgres_address(address: str) -> bool:
-    """Return whether the driver reads an address so that no part of a password is misplaced.
+    """Tell whether the driver reads an address so that no part of a password is misplaced.
 
     Its own errors show hosts and ports. So a sign that should have been escaped may not have
     divided a password, with one half in the host's place.

@@ -211,7 +211,7 @@ class DatabaseFiles:
         return "was written over while it was open"
 
     def _is_ours(self, connection: sqlite3.Connection, is_shorter: bool) -> bool:
-        """Return whether a database is this archive, and not an older copy of it."""
+        """Tell whether a database is this archive, and not an older copy of it."""
         if _application_id(connection) != self._application_id:
             return False
         if _last_scope(connection) < self._last_scope:
@@ -252,7 +252,7 @@ def _last_scope(connection: sqlite3.Connection) -> int:
 
 
 def _is_there_or_forgotten(connection: sqlite3.Connection, item: WrittenItem) -> bool:
-    """Return whether an item is there, or the scope to which it belongs was deleted since."""
+    """Tell whether an item is there, or the scope to which it belongs was deleted since."""
     sql = "SELECT id FROM scope WHERE tenant = ? AND thread = ? AND session = ?"
     scopes = connection.execute(sql, item.scope).fetchall()
     if not scopes:

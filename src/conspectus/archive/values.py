@@ -244,7 +244,7 @@ def encode_original(message: Message) -> bytes:
 
 
 def is_stored_form(body: bytes, message: Message) -> bool:
-    """Return whether stored bytes hold this very message."""
+    """Tell whether stored bytes hold this very message."""
     try:
         stored_form, stored_id, _, _, stored_content = unpacked(body)
     except (ValueError, TypeError):

@@ -196,7 +196,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
     def _has_copies(self, step: AgentStep) -> bool:
-        """Return whether the files of all records in force are written, or no files are wanted."""
+        """Tell whether the files of all records in force are written, or no files are wanted."""
         held = step.held
         if self._backend is None or not held.head_id:
             return True
@@ -330,7 +330,7 @@ async def _upload(backend: BackendProtocol, path: str, text: str) -> None:
 
 
 def _is_another(model: BaseChatModel, managed: BaseChatModel) -> bool:
-    """Return whether a model differs from the managed one, or has no name to tell."""
+    """Tell whether a model differs from the managed one, or has no name to tell."""
     if model is managed:
         return False
     name = model_name(model)

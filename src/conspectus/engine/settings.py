@@ -59,7 +59,7 @@ MOST_TOKENS = 10**12
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether it is None, or can be called and answers at once: nothing awaits it."""
+    """Tell whether it is None, or can be called and answers at once: nothing awaits it."""
     return value is None or (callable(value) and not is_async(value))
 
 

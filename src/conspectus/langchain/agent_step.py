@@ -352,7 +352,7 @@ class AgentStep:
         return view.step, apply_changes(view.messages, self.messages, sent)
 
     def shows_all(self) -> bool:
-        """Return whether the messages are sent as they are: no record changes the view."""
+        """Tell whether the messages are sent as they are: no record changes the view."""
         has_record = bool(self.held.head_id)
         recalls = self.setup.recall_tokens and (self.run.saved or has_record)
         if recalls or self.archive_may_lag(turn=False):
@@ -362,7 +362,7 @@ class AgentStep:
     # Records that the state does not name
 
     def may_be_known(self) -> bool:
-        """Return whether there may be a record for these messages, although the state names none.
+        """Tell whether there may be a record for these messages, although the state names none.
 
         This may be so for a fork, for a history that a client sends again, and for a nested agent
         at the start of a run.
@@ -411,7 +411,7 @@ class AgentStep:
         return bool(self.held.head_id) and self.run.thread != self.held.thread
 
     def archive_may_lag(self, *, turn: bool) -> bool:
-        """Return whether the archive may not have what the state names.
+        """Tell whether the archive may not have what the state names.
 
         With `turn`, also if a turn of the user begins: the archive may have changed since then.
         """

@@ -56,7 +56,7 @@ class SessionCache:
             return sizes
 
     def has_blocks(self, messages: Sequence[BaseMessage]) -> bool:
-        """Return whether any content is a list of blocks, which may be thoughts, and not a text."""
+        """Tell whether any content is a list of blocks, which may be thoughts, and not a text."""
         with self._lock:
             sizes = self._sizes.get("view")
             if sizes is not None and are_equal(sizes.messages, messages):

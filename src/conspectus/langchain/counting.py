@@ -105,7 +105,7 @@ class Counting:
         return first.input or first.total or 0
 
     def _trusts(self, provider: str | None) -> bool:
-        """Return whether a provider is that of the managed model, so that its reports are used."""
+        """Tell whether a provider is that of the managed model, so that its reports are used."""
         managed_provider = self._provider
         return bool(provider) and (
             provider == managed_provider or provider in ALIASES.get(managed_provider, ())

@@ -139,7 +139,7 @@ class HistorySizes(NamedTuple):
 
 
 def are_equal(left: object, right: object) -> bool:
-    """Return whether two values are equal; False for those that cannot be compared."""
+    """Tell whether two values are equal; False for those that cannot be compared."""
     try:
         return bool(left == right)
     except Exception:  # such as arrays

@@ -340,7 +340,7 @@ class SummarizationMiddleware(
         return await send(step, request, request.messages, handler)
 
     def _shows_all(self, step: AgentStep, request: ModelRequest[Any]) -> bool:
-        """Return whether a request can be sent as it is: no record changes what it shows."""
+        """Tell whether a request can be sent as it is: no record changes what it shows."""
         return step.shows_all()
 
     async def _request_in_view(
@@ -365,7 +365,7 @@ class SummarizationMiddleware(
         return KEPT
 
     def _is_quiet(self, step: AgentStep) -> bool:
-        """Return whether a step has nothing to do."""
+        """Tell whether a step has nothing to do."""
         return is_quiet(step)
 
     async def _write_copies(self, step: AgentStep) -> dict[str, Any]:

@@ -109,7 +109,7 @@ async def add_recalled_for_turn(
 
 
 async def _is_within_reach(recalled: Recalled, step: AgentStep) -> bool:
-    """Return whether all chosen originals are still of this branch; an edit may have left it."""
+    """Tell whether all chosen originals are still of this branch; an edit may have left it."""
     return not recalled.keys or (await step.view()).keys.issuperset(recalled.keys)
 
 

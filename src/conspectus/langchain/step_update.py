@@ -50,7 +50,7 @@ NO_TRIGGER = 'no trigger is set: nothing is summarised; give one, such as trigge
 
 
 def is_quiet(step: AgentStep) -> bool:
-    """Return whether sizes alone say that a step has nothing to do. No store is asked."""
+    """Tell whether sizes alone say that a step has nothing to do. No store is asked."""
     state = step.state
     setup = step.setup
     if setup.engine.preparations is not None:
@@ -255,7 +255,7 @@ class MeasuredStep:
             prepare_messages(history, read_messages(self.step.messages), head_id, self.trigger_size)
 
     def is_due(self, *, forced: bool) -> bool:
-        """Return whether to read and plan the history; `forced` if a compaction was requested."""
+        """Tell whether to read and plan the history; `forced` if a compaction was requested."""
         if forced or self.step.held.pending:
             return True
         policy = self.step.setup.engine.policy

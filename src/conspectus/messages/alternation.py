@@ -65,7 +65,7 @@ class JoinedMessage(NamedTuple):
     """The contents of the parts when they were joined; None if no caller can have changed them."""
 
     def is_made_of(self, messages: Sequence[Source]) -> bool:
-        """Return whether it was made of exactly these messages, as they are now."""
+        """Tell whether it was made of exactly these messages, as they are now."""
         if len(messages) != len(self.parts) or not all(map(is_, messages, self.parts)):
             return False
         return self.contents is None or all(map(is_, self.contents, map(_content_of, messages)))

@@ -173,7 +173,7 @@ class _Shape(NamedTuple):
     """In small letters."""
 
     def spells_any(self, words: Sequence[str]) -> bool:
-        """Return whether it spells a word. Invisible signs inside it do not count."""
+        """Tell whether it spells a word. Invisible signs inside it do not count."""
         visible = self.letters.replace(INVISIBLE, "")
         return any(word in visible for word in words)
 

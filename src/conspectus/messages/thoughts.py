@@ -50,7 +50,7 @@ def without_stale_thoughts(
 
 
 def _brings_only_results(message: Any) -> bool:
-    """Return whether a message brings results of tools, by its kind or in its blocks."""
+    """Tell whether a message brings results of tools, by its kind or in its blocks."""
     if is_message(message):
         return is_tool_message(message)
     return message.get("role") == "tool" or brings_results(message)

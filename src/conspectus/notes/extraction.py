@@ -312,7 +312,7 @@ class _LineReader:
 
 
 def _effect_of(call: Call, tool: Tool, args: Sequence[tuple[str, str]]) -> bool | None:
-    """Return whether a call changes anything: by its tool, or by its command."""
+    """Tell whether a call changes anything: by its tool, or by its command."""
     if tool.effect is None and call.name.casefold() in SHELLS:
         command = next(
             (value for name, value in args if name in COMMANDS), args[-1][1] if args else ""

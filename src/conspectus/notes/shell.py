@@ -48,7 +48,7 @@ LONGEST_COMMAND = 20_000
 
 
 def effect_of_command(command: str) -> bool | None:
-    """Return whether a command changes anything; None if its programs do not tell.
+    """Tell whether a command changes anything; None if its programs do not tell.
 
     Example:
         >>> effect_of_command("cd /app && grep -n total *.py | head")

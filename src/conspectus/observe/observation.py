@@ -79,7 +79,7 @@ def listeners_of(setting: object) -> tuple[Listener, ...]:
 
 
 def listening() -> bool:
-    """Return whether any listener gets the events of the current work."""
+    """Tell whether any listener gets the events of the current work."""
     return bool(_listeners or _context.get())
 
 

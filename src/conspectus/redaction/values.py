@@ -33,7 +33,7 @@ _PIECE = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|\\[nrt]|[A-Za-z0-9]+|[^\W_A-
 
 
 def is_distinctive(value: str) -> bool:
-    """Return whether a value is no plain word, so that it is the secret in every place.
+    """Tell whether a value is no plain word, so that it is the secret in every place.
 
     It has letters with a digit or a sign, or capitals inside, and 6 to 512 characters.
     """

@@ -1,6 +1,6 @@
-"""One exchange: a request with a history, as it came, as it was read, and as it is sent.
+"""A request with a history: as it came, as it was read, and as it is sent.
 
-Each step of an exchange makes one value, which never changes. `Exchange` collects these values.
+Each step of its handling makes one value, which never changes. `Handling` collects these values.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class FittedRequest:
 
 
 @dataclass(slots=True)
-class Exchange:
+class Handling:
     """A request with a history, while it is answered.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Store what later requests need to know of an exchange."""
+"""Store what later requests need to know of a request."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from conspectus.messages import read_messages
 from conspectus_serve.alignment import DroppedMessages
 from conspectus_serve.continuation import TAIL_LENGTH
 from conspectus_serve.entrance import add_tenant
-from conspectus_serve.exchange import ClientRequest, Conversation, FittedRequest, ReadRequest
+from conspectus_serve.handling import ClientRequest, Conversation, FittedRequest, ReadRequest
 from conspectus_serve.held import HeldHistory
 from conspectus_serve.models import LEAST_WINDOW, SILENT_CUT_SHARE
 from conspectus_serve.protocols import RESPONSES
 from conspectus_serve.resources import Resources
 
 
-class ExchangeKeeper:
+class RequestKeeper:
     """Stores originals, the progress of threads, responses, and what is learned of models.
 
     Methods that write to the archive are for worker threads.
@@ -103,7 +103,7 @@ class ExchangeKeeper:
         conversation.measured.learned.see_usage(sent, reported, model)
 
     def may_be_continued(self, request: ClientRequest, read: ReadRequest) -> bool:
-        """Return whether a later request may continue the response by its id."""
+        """Tell whether a later request may continue the response by its id."""
         is_stored = read.fields.get("store") is not False and not request.route.counts
         return self._holds_histories and is_stored and request.route.protocol is RESPONSES
 
