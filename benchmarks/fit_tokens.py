@@ -25,7 +25,7 @@ place where none was seen counts too much rather than too little.
 
 `OPEN_MODELS` is a folder with `NAME.json` of further tokenizers; for the weights in the package,
 those of Gemma 3, Llama 3, Mistral's Tekken and Qwen. The family `unknown` is fitted to the one that
-takes most of each text. The views are learned before, by `learn_views.py`.
+takes most of each text. The layers are learned before, by `learn_layers.py`.
 
 The weights in the package were corrected after this fit: what was too low in the kinds for
 correction, and in words of random characters of each block and script of Unicode, was raised.
@@ -52,19 +52,19 @@ from token_kinds import ALL, FOR_CORRECTION, forms, is_held_back, texts_of
 from token_kinds.kind import Writer
 from vocabularies import CLAUDE, Counter, families, open_models
 
-from conspectus.tokens.estimate import UNIT, rare_characters
-from conspectus.tokens.views import COMMON_VIEWS, coded
+from conspectus.tokens.estimate import STEP_TOKENS, rare_characters
+from conspectus.tokens.layers import COMMON_LAYERS, coded
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "conspectus" / "tokens" / "weights.json"
 # Characters of the texts of a kind.
 KIND_SIZES = [25, 60, 120, 300, 600, 900, 1_200, 1_200, 1_600, 2_500]
 
 CODES, RARE = 256, 4
-PIECES = 1  # The view of pieces, among those of every text
-WIDE_VIEWS = 6  # Views of characters beyond Latin-1; the first is that of blocks
-SCRIPT_VIEWS = range(1, 5)  # Those of them whose low four bits are the script
-BLOCKS = COMMON_VIEWS * CODES  # The first column of the view of blocks
-COLUMNS = (COMMON_VIEWS + WIDE_VIEWS) * CODES + RARE
+PIECES = 1  # The layer of pieces, among those of every text
+WIDE_LAYERS = 6  # Layers of characters beyond Latin-1; the first is that of blocks
+SCRIPT_LAYERS = range(1, 5)  # Those of them whose low four bits are the script
+BLOCKS = COMMON_LAYERS * CODES  # The first column of the layer of blocks
+COLUMNS = (COMMON_LAYERS + WIDE_LAYERS) * CODES + RARE
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ PROSE_KINDS = ("prose, random", "prose, sent", "prose, titles")
 """Kinds that are near prose: found texts show better how much that takes."""
 
 SHORT_WORDS = ("pass", "end", "null", "else")
-# In the view of pieces: a letter behind two spaces, a new line with a space, or one with a tab.
+# In the layer of pieces: a letter behind two spaces, a new line with a space, or one with a tab.
 INDENTED = {" " * 4: [76], " " * 8: [76], "  ": [76, 140], "\t": [156]}
 
 MARGINS = {"o200k": 1.005}  # Times each weight, where kinds are at the edge of too low
@@ -186,13 +186,13 @@ def texts_to_fit(found: Path) -> Iterator[tuple[Source, str]]:
 
 
 def features(texts: list[str]) -> Any:
-    """Count the codes of each text in each view: a row for each text."""
+    """Count the codes of each text in each layer: a row for each text."""
     table = sparse.lil_matrix((len(texts), COLUMNS), dtype=np.float32)
     for place, text in enumerate(texts):
-        views, scripts = coded(text)
-        for view, row in enumerate(views):
+        layers, scripts = coded(text)
+        for layer, row in enumerate(layers):
             counts = np.bincount(np.frombuffer(row, np.uint8), minlength=CODES)
-            table[place, view * CODES : (view + 1) * CODES] = counts
+            table[place, layer * CODES : (layer + 1) * CODES] = counts
         if scripts:
             table[place, -RARE:] = rare_characters(text, scripts)
     return table.tocsr()
@@ -216,7 +216,7 @@ def with_indented_raised(weights: Any, counters: list[Counter]) -> Any:
 
 
 def begins_a_piece(code: int) -> bool:
-    """Tell whether a code of the view of pieces is that of a character which begins a piece.
+    """Tell whether a code of the layer of pieces is that of a character which begins a piece.
 
     Tokenizers divide a text into words, numbers, runs of signs and of whitespace before they join
     characters: no token is longer than such a piece. So each takes about a token at least, whatever
@@ -253,12 +253,12 @@ def bounds(scale: float) -> tuple[Any, Any, Any]:
     before[BLOCKS : BLOCKS + CODES] = 1.0
     before[BLOCKS + CODES :] = 0.2
     before[-RARE:] = 0.3
-    # A character of Latin-1 weighs nothing in the views of the others.
+    # A character of Latin-1 weighs nothing in the layers of the others.
     most[BLOCKS : BLOCKS + 2] = 0
-    for view in SCRIPT_VIEWS:
-        first = BLOCKS + view * CODES
+    for layer in SCRIPT_LAYERS:
+        first = BLOCKS + layer * CODES
         most[first : first + CODES : 16] = 0
-    most[BLOCKS + (WIDE_VIEWS - 1) * CODES] = 0
+    most[BLOCKS + (WIDE_LAYERS - 1) * CODES] = 0
     return least, most, np.clip(before, least, most)
 
 
@@ -300,9 +300,9 @@ def fitted(
 
 def as_stored(weights: Any) -> dict[str, Any]:
     """Return the weights of a family in hundredths of a token, as the package has them."""
-    steps = np.minimum(np.round(weights / UNIT), LARGEST).astype(int).tolist()
-    views = [steps[at : at + CODES] for at in range(0, COLUMNS - RARE, CODES)]
-    return {"rare": steps[-RARE:], "views": views}
+    steps = np.minimum(np.round(weights / STEP_TOKENS), LARGEST).astype(int).tolist()
+    layers = [steps[at : at + CODES] for at in range(0, COLUMNS - RARE, CODES)]
+    return {"rare": steps[-RARE:], "layers": layers}
 
 
 def written(stored: dict[str, Any]) -> str:

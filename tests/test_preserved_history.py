@@ -15,7 +15,7 @@ from conspectus.bridge import run
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.langchain import PreservedState
 from conspectus.langchain.agent_step import AgentStep
-from conspectus.langchain.foreign_changes import apply_changes
+from conspectus.langchain.middleware_changes import apply_changes
 from conspectus.langchain.state import add_writes
 from scripted_models import ScriptedChatModel
 
@@ -196,7 +196,7 @@ def test_a_once_shorter_history_is_seen_as_in_another_process():
         state |= middlewares[0].before_model(state, Runtime())
     middlewares[0].before_model({**state, "messages": messages[:18]}, Runtime())
     views = [
-        run(AgentStep.of(middleware._setup, state, Runtime()).view()).messages
+        run(AgentStep.of(middleware._setup, state, Runtime()).fold_view()).messages
         for middleware in middlewares
     ]
     assert views[0] == views[1]

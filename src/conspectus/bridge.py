@@ -153,6 +153,19 @@ async def call_either_way(
     return await _await_with_timeout(call, acall, timeout)
 
 
+async def await_call(acall: ACall) -> Any:
+    """Await a call that has no form without an event loop.
+
+    Raises:
+        AssertionError: there is no event loop.
+    """
+    return await call_either_way(_call_needs_loop, acall)
+
+
+def _call_needs_loop() -> Any:
+    raise AssertionError("this call needs an event loop")
+
+
 async def call_that_may_hang(call: Call) -> Any:
     """Make a call that may never end; the end of the event loop does not wait for it."""
     if isinstance(_mode.get(), _OutlivingWorker):  # already in its own thread

@@ -42,8 +42,8 @@ from conspectus.engine.history import (
 from conspectus.engine.memory import FailedSummary, Memories
 from conspectus.errors import ArchiveError
 from conspectus.langchain.cache import CachedView, Measured, SessionCache
-from conspectus.langchain.foreign_changes import apply_changes
 from conspectus.langchain.history_sizes import HistorySizes, MessageCount
+from conspectus.langchain.middleware_changes import apply_changes
 from conspectus.langchain.settings import KEPT, Setup
 from conspectus.langchain.state import (
     DERIVED,
@@ -113,7 +113,7 @@ class AgentStep:
         The state of an agent that another graph has called always does: the calling graph gets the
         messages of that state, and would add the summary to those that it replaces.
         """
-        return self.setup.preserve or bool(self.run.caller)
+        return self.setup.preserve or bool(self.run.parent_graph)
 
     @cached_property
     def archive(self) -> Archive | None:
@@ -167,7 +167,7 @@ class AgentStep:
 
     # Compacting
 
-    def history(self, window: Window | None, ratio: float | None = None) -> HistoryContext:
+    def prepare_history(self, window: Window | None, ratio: float | None = None) -> HistoryContext:
         """Return the history as the engine takes it; `ratio` corrects the estimate."""
         setup = self.setup
         scope = self.scope
@@ -200,7 +200,7 @@ class AgentStep:
             scope,
             window,
             head_source=head_source,
-            checkpointed=self.run.saved,
+            checkpointed=self.run.checkpointed,
             rearm_from=held.size_after,
             correction=ratio,
         )
@@ -261,7 +261,7 @@ class AgentStep:
 
         If there is an archive, the failure is there.
         """
-        if self.archive is not None or not self.run.saved:
+        if self.archive is not None or not self.run.checkpointed:
             return self
         latest = self.setup.engine.memories.of(self.scope).latest_failure
         failed = None if latest is None else latest.to_json()
@@ -284,7 +284,7 @@ class AgentStep:
 
     # What the model sees
 
-    async def view(self) -> StepView:
+    async def fold_view(self) -> StepView:
         """Fold the records in force over the messages; an earlier record if an edit made one unfit.
 
         The view is cached as long as messages are only added.
@@ -297,7 +297,7 @@ class AgentStep:
         if cached is not None:
             shown = [messages[part] if isinstance(part, int) else part for part in cached.parts]
             return StepView(self, [*shown, *messages[count:]], cached.chain, cached.keys)
-        history = self.history(None)
+        history = self.prepare_history(None)
         view = await load_view(history, read_messages(messages))
         shown = [source for source in view.sources if isinstance(source, BaseMessage)]
         step: AgentStep = self
@@ -342,7 +342,7 @@ class AgentStep:
             ArchiveError: the records cannot be read, and `on_failure` is `"raise"`.
         """
         try:
-            view = await self.view()
+            view = await self.fold_view()
         except ArchiveError as error:
             if self.setup.engine.settings.on_failure == "raise":
                 raise
@@ -354,7 +354,7 @@ class AgentStep:
     def shows_all(self) -> bool:
         """Tell whether the messages are sent as they are: no record changes the view."""
         has_record = bool(self.held.head_id)
-        recalls = self.setup.recall_tokens and (self.run.saved or has_record)
+        recalls = self.setup.recall_tokens and (self.run.checkpointed or has_record)
         if recalls or self.archive_may_lag(turn=False):
             return False
         return not has_record or not self.preserve
@@ -369,7 +369,7 @@ class AgentStep:
         """
         if self.held.head_id or len(self.messages) < 2:
             return False
-        return self.setup.preserve if self.state.get(FORKED) else not self.run.saved
+        return self.setup.preserve if self.state.get(FORKED) else not self.run.checkpointed
 
     @property
     def brings_summary(self) -> bool:
@@ -387,13 +387,13 @@ class AgentStep:
         messages = self.messages
         if archive is None:
             memory = self.setup.engine.memories.of(self.scope)
-            chain = memory.chain if ":" in self.run.caller else ()
+            chain = memory.chain if ":" in self.run.parent_graph else ()
         else:
             chain = await archive.call_either_way(archive.chain, self.scope)
         if not chain:
             return self
         name_messages(messages)
-        history = replace(self.history(None), head_source=StateHoldsRecords(chain))
+        history = replace(self.prepare_history(None), head_source=StateHoldsRecords(chain))
         view = await load_view(history, read_messages(messages))
         if view.head is None:
             return self
@@ -415,7 +415,7 @@ class AgentStep:
 
         With `turn`, also if a turn of the user begins: the archive may have changed since then.
         """
-        if not self.run.thread or not self.run.saved:  # no state is kept between runs
+        if not self.run.thread or not self.run.checkpointed:  # no state is kept between runs
             return False
         if self._is_copied:
             return True

@@ -28,8 +28,8 @@ from conspectus.engine.result import CompactionResult
 from conspectus.engine.settings import ReservedTokens, Tokens
 from conspectus.errors import ArchiveError, PolicyError
 from conspectus.langchain.agent_step import AgentStep
-from conspectus.langchain.foreign_changes import apply_changes, with_message_objects
 from conspectus.langchain.middleware import GUARDED, SummarizationMiddleware, WrapsCalls
+from conspectus.langchain.middleware_changes import apply_changes, with_message_objects
 from conspectus.langchain.overflow import StillTooLong, check_not_empty
 from conspectus.langchain.refused_features import model_name
 from conspectus.langchain.sending import Handler, send
@@ -246,7 +246,8 @@ class GuardedCall:
     async def _measure(self) -> Outgoing:
         """Measure the request. Window and room for the answer are the guard's, or the model's.
 
-        Returns: All messages that the caller wanted to send.
+        Returns:
+            All messages that the caller wanted to send.
         """
         step = self._step
         if step.held.head_id:
@@ -342,7 +343,7 @@ class GuardedCall:
         """Return the outgoing request with other messages."""
         return replace(outgoing, messages=messages, tokens=self._tokens_of(messages))
 
-    async def _with_whole_again(self, outgoing: Outgoing) -> Outgoing:
+    async def _restore_whole(self, outgoing: Outgoing) -> Outgoing:
         """Return all messages that the caller wanted to send, under the record now in force."""
         messages = self._whole
         if self._step.held is not self._held_at_first:
@@ -415,7 +416,8 @@ class GuardedCall:
     ) -> tuple[Outgoing, RefusedRequests]:
         """Make a request smaller that the provider has refused as too long.
 
-        Raises: StillTooLong: it cannot be smaller, or all tries are used up.
+        Raises:
+            StillTooLong: it cannot be smaller, or all tries are used up.
         """
         size = refused.total_tokens
         overhead = self._request_sizes.overhead
@@ -424,12 +426,12 @@ class GuardedCall:
         if refusals.tries <= FURTHER_TRIES:
             log("request_rescued", "the request was too long (%s): compacted, sent again", answer)
             window = self._window_with(refusals.budget)
-            smaller = await self._with_whole_again(refused)
+            smaller = await self._restore_whole(refused)
             smaller, _ = await self._fit_within(smaller, window, "rescue", hard_limit=size - 1)
             if smaller.total_tokens >= size:
                 # A plan leaves room for the largest summary. The summary that is written may be
                 # smaller.
-                smaller = await self._with_whole_again(smaller)
+                smaller = await self._restore_whole(smaller)
                 smaller = await self._compact_state_by_force(smaller)
             if smaller.total_tokens < size:
                 budget = max(refusals.budget, smaller.total_tokens)
@@ -452,7 +454,8 @@ class GuardedCall:
 
         If the messages that must stay do not fit, a size up to `hard_limit` tokens is accepted.
 
-        Returns: The outgoing request, and the result of the compaction if that is stuck.
+        Returns:
+            The outgoing request, and the result of the compaction if that is stuck.
         """
         facts = {"tokens_before": outgoing.total_tokens, "budget": window.budget}
         with observing("guard", self._step.scope, name=name, **facts) as observation:
@@ -464,7 +467,7 @@ class GuardedCall:
             if outgoing.tokens > window.budget:
                 outgoing, stuck = await self._compact_state_then_request(outgoing, window)
             if stuck is not None and stuck.needed and window.budget < stuck.needed <= hard_limit:
-                outgoing = await self._with_whole_again(outgoing)
+                outgoing = await self._restore_whole(outgoing)
                 larger_window = self._window_with(stuck.needed)
                 outgoing, stuck = await self._compact_state_then_request(outgoing, larger_window)
             outcome = "stuck" if outgoing.tokens > window.budget else "ok"
@@ -476,7 +479,8 @@ class GuardedCall:
     ) -> tuple[Outgoing, CompactionResult | None]:
         """Compact the history in the state. If that is not enough, compact this one request.
 
-        Returns: The outgoing request, and the result of the last compaction if that is stuck.
+        Returns:
+            The outgoing request, and the result of the last compaction if that is stuck.
         """
         step = self._step
         for_one_request = step.history_for_one_request(window, self._ratio)
@@ -491,7 +495,7 @@ class GuardedCall:
             return outgoing, None
         history = for_one_request
         if history is None:
-            history = step.history(window, self._ratio)
+            history = step.prepare_history(window, self._ratio)
         added = max(0, outgoing.tokens - self._tokens_without_prompt(outgoing.messages))
         history = replace(history, window=replace(window, reserved=window.reserved + added))
         result = await compact_messages(history, outgoing.messages)
@@ -500,21 +504,25 @@ class GuardedCall:
 
     async def _compact_state(self, outgoing: Outgoing, window: Window) -> Outgoing:
         """Compact the history in the state to fit a window; return the outgoing request."""
-        self._step, view, _, _ = await self._step.view()
+        folded = await self._step.fold_view()
+        self._step = folded.step
+        view = folded.messages
         added = max(0, outgoing.tokens - self._tokens_without_prompt(view))
         window = replace(window, reserved=window.reserved + added)
-        history = self._step.history(window, self._ratio)
+        history = self._step.prepare_history(window, self._ratio)
         result = await compact_messages(history, self._step.messages)
-        return self._with_compacted(outgoing, view, result)
+        return self._put_compacted_in_force(outgoing, view, result)
 
     async def _compact_state_by_force(self, outgoing: Outgoing) -> Outgoing:
         """Compact the history in the state to what `keep` asks for; return the outgoing request."""
-        self._step, view, _, _ = await self._step.view()
-        history = self._step.history(None, self._ratio)
+        folded = await self._step.fold_view()
+        self._step = folded.step
+        view = folded.messages
+        history = self._step.prepare_history(None, self._ratio)
         result = await compact_messages(history, self._step.messages, force=True)
-        return self._with_compacted(outgoing, view, result)
+        return self._put_compacted_in_force(outgoing, view, result)
 
-    def _with_compacted(
+    def _put_compacted_in_force(
         self, outgoing: Outgoing, view: list[BaseMessage], result: CompactionResult
     ) -> Outgoing:
         """Put the record of a compaction in force; return the request with its messages.
@@ -537,6 +545,6 @@ def _overhead_of(request: ModelRequest[Any], setup: Setup) -> int:
     tools = [*request.tools, *schemas]
     key = tuple(map(id, tools))
     # The cache holds the tools, so that no other object gets their ids.
-    _, size = setup.tools.get_or_make(key, lambda: (tools, tools_size(meter, tools)))
+    _, size = setup.tool_sizes.get_or_make(key, lambda: (tools, tools_size(meter, tools)))
     prompt = request.system_message
     return int(size) + (meter.count_message(prompt) if prompt is not None else 0)

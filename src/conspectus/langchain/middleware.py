@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
@@ -27,7 +28,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus._arguments import documented, takes
 from conspectus.archive import Scope
-from conspectus.bridge import arun, call_either_way, run
+from conspectus.bridge import arun, await_call, call_either_way, run
 from conspectus.core.policy import check_text, names_embedded
 from conspectus.engine.building import model_of
 from conspectus.engine.closing import Closing
@@ -35,7 +36,7 @@ from conspectus.engine.preparations import Preparations
 from conspectus.engine.settings import KEEP
 from conspectus.errors import Attributes, PolicyError
 from conspectus.langchain.agent_step import AgentStep
-from conspectus.langchain.foreign_changes import with_message_objects
+from conspectus.langchain.middleware_changes import with_message_objects
 from conspectus.langchain.recall import (
     add_recalled_for_turn,
     recall_for_turn,
@@ -54,7 +55,7 @@ from conspectus.langchain.state import (
     RequestedCompaction,
     name_messages,
 )
-from conspectus.langchain.step_update import Update, is_quiet, plan_step
+from conspectus.langchain.step_update import Update, compact_step, is_quiet
 from conspectus.model.prompts import DEFAULT_SUMMARY_PROMPT
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter
@@ -65,7 +66,8 @@ NAMES = tuple(field.name for field in fields(SummarizationSettings) if field.nam
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
 """Settings that cannot change later, because agents and their states depend on them."""
 
-STACKLEVEL = 4  # frames from a warning of `_build` to the line that makes the middleware
+STACKLEVEL = 4
+"""Frames from a warning of `_build` to the line that makes the middleware."""
 
 GUARDED = ContextVar("conspectus-guarded", default=False)
 """Whether a guard further out has measured the request already."""
@@ -93,17 +95,17 @@ class WrapsCalls(Attributes, AgentMiddleware[CompactionState, ContextT, Response
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
         """Call the model with the request as this middleware changes it."""
-        return run(self._call_model(request, lambda sent: call_either_way(lambda: handler(sent))))
+        return run(self._call_model(request, lambda sent: call_either_way(partial(handler, sent))))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]
     ) -> Any:
         """`wrap_model_call` on an event loop."""
 
-        def send(sent: ModelRequest[Any]) -> Awaitable[Any]:
-            return call_either_way(lambda: None, lambda: handler(sent))  # the first is for no loop
+        def await_handler(sent: ModelRequest[Any]) -> Awaitable[Any]:
+            return await_call(partial(handler, sent))
 
-        return await arun(self._call_model(request, send))
+        return await arun(self._call_model(request, await_handler))
 
 
 @documented
@@ -268,13 +270,15 @@ class SummarizationMiddleware(
     def _take_step(
         self, step: AgentStep, requested: RequestedCompaction | None = None
     ) -> Awaitable[Update | None]:
-        return heard_by(step.setup.engine.listeners, self._plan_with_additions(step, requested))
+        return heard_by(
+            step.setup.engine.listeners, self._take_step_with_additions(step, requested)
+        )
 
-    async def _plan_with_additions(
+    async def _take_step_with_additions(
         self, step: AgentStep, requested: RequestedCompaction | None
     ) -> Update | None:
-        """Plan a step; add originals recalled for the turn, and copies for readers of files."""
-        step, update = await plan_step(step, requested)
+        """Take a step; add originals recalled for the turn, and copies for readers of files."""
+        step, update = await compact_step(step, requested)
         additions = await self._write_copies(step)
         if self.recall == "auto" and requested is None:
             if update and "messages" in update:

@@ -68,7 +68,7 @@ async def recall_for_turn(step: AgentStep) -> Update:
         if chosen is not None and await _is_within_reach(chosen, step):
             return {}
         if step.archive is not None:
-            chain = (await step.view()).chain
+            chain = (await step.fold_view()).chain
             result = await search_unasked(
                 step.archive,
                 step.scope,
@@ -110,7 +110,7 @@ async def add_recalled_for_turn(
 
 async def _is_within_reach(recalled: Recalled, step: AgentStep) -> bool:
     """Tell whether all chosen originals are still of this branch; an edit may have left it."""
-    return not recalled.keys or (await step.view()).keys.issuperset(recalled.keys)
+    return not recalled.keys or (await step.fold_view()).keys.issuperset(recalled.keys)
 
 
 def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
@@ -133,7 +133,7 @@ def recall_tool(setup: Callable[[], Setup], tokens: int) -> BaseTool:
         if step.archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
-            view = await step.view()
+            view = await step.fold_view()
             return await answer_tool_call(
                 step.archive,
                 step.scope,

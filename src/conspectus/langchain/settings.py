@@ -200,7 +200,7 @@ class Setup:
         self.sessions = BoundedCache[tuple[str, str, str], SessionCache](
             THREADS, CHARACTERS, attrgetter("characters")
         )
-        self.tools = BoundedCache[tuple[int, ...], Any](TOOL_SETS)
+        self.tool_sizes = BoundedCache[tuple[int, ...], Any](TOOL_SETS)
         self._texts_logged = set[str]()
         self._archives = BoundedCache[int, tuple[BaseStore, Archive]](STORES)
 

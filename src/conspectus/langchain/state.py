@@ -258,9 +258,9 @@ class Run(NamedTuple):
     """The run of a graph in which a step is made."""
 
     thread: str  # empty if there is none
-    caller: str  # namespace of the graph that the node is in; empty if no other has called it
-    saved: bool  # a checkpointer stores the state between runs
-    has_checkpointer: bool = False  # of this graph, or of a graph around it
+    parent_graph: str  # namespace of the graph that has called this one; empty if none has
+    checkpointed: bool  # a checkpointer stores the state between runs
+    parent_checkpointed: bool = False  # of this graph, or of a graph around it
 
     @classmethod
     def of(cls, runtime: object) -> Run:
@@ -272,26 +272,26 @@ class Run(NamedTuple):
         if thread is None:
             thread = configurable.get("thread_id")
         namespace = getattr(info, "checkpoint_ns", None) or configurable.get("checkpoint_ns") or ""
-        caller = namespace.rpartition("|")[0]
+        parent_graph = namespace.rpartition("|")[0]
         # LangGraph has no public way to ask. It passes the checkpointer to subgraphs under this
         # key.
-        has_checkpointer = bool(configurable.get("__pregel_checkpointer"))
+        parent_checkpointed = bool(configurable.get("__pregel_checkpointer"))
         return cls(
             thread="" if thread is None else str(thread),
-            caller=caller,
-            saved=has_checkpointer and ":" not in caller,
-            has_checkpointer=has_checkpointer,
+            parent_graph=parent_graph,
+            checkpointed=parent_checkpointed and ":" not in parent_graph,
+            parent_checkpointed=parent_checkpointed,
         )
 
     def session(self, messages: Sequence[BaseMessage]) -> str:
         """Return the session of a history. It is the same in a retried step and in the next run."""
-        caller = self.caller
-        if not caller:
+        path = self.parent_graph
+        if not path:
             return MAIN
         # Subagents with the same task have the same derived id; only their calls differ.
         if messages and not (messages[0].id or DERIVED).startswith(DERIVED):
-            caller = "|".join(node.partition(":")[0] for node in caller.split("|"))
-        return f"sub-{_digest_of_first(messages, caller)}"
+            path = "|".join(node.partition(":")[0] for node in path.split("|"))
+        return f"sub-{_digest_of_first(messages, path)}"
 
 
 def agent_name_of(runtime: object) -> str | None:
@@ -369,9 +369,9 @@ def said_in(message: BaseMessage) -> str:
     return repr((message.type, message.name, message.content, calls))
 
 
-def _digest_of_first(messages: Sequence[BaseMessage], caller: str = "") -> str:
+def _digest_of_first(messages: Sequence[BaseMessage], path: str = "") -> str:
     first = messages[0] if messages else None
-    return _digest(f"{first.id}\0{first.content}{caller}" if first is not None else "")[:16]
+    return _digest(f"{first.id}\0{first.content}{path}" if first is not None else "")[:16]
 
 
 def _digest(text: str) -> str:

@@ -39,9 +39,9 @@ from conspectus.tokens import correction
 
 Update = dict[str, Any]
 
-VAIN_PLAN_DIVISOR = (
-    256  # After a plan that changed nothing, the next waits for 1/VAIN_PLAN_DIVISOR more messages.
-)
+VAIN_PLAN_DIVISOR = 256
+"""After a plan that changed nothing, the next waits until one part in so many was added."""
+
 NO_CHECKPOINTER = (
     "preview=True needs a graph that can be resumed after the question: give create_agent "
     "checkpointer=InMemorySaver(), or another one; or preview= a function, which is asked at once"
@@ -64,7 +64,9 @@ def is_quiet(step: AgentStep) -> bool:
     if step.brings_summary or step.archive_may_lag(turn=True):
         return False
     _check_settings(step)
-    return not measure_step(step, step.messages).is_due(forced=False)
+    measured = measure_step(step, step.messages)
+    _name_new_messages(measured)
+    return not measured.is_due(forced=False)
 
 
 def _check_settings(step: AgentStep) -> None:
@@ -74,7 +76,7 @@ def _check_settings(step: AgentStep) -> None:
         PolicyError: a person approves summaries, and the graph has no checkpointer.
     """
     setup = step.setup
-    if setup.settings.preview is True and not step.run.has_checkpointer:
+    if setup.settings.preview is True and not step.run.parent_checkpointed:
         raise PolicyError(NO_CHECKPOINTER)
     if not setup.engine.policy.trigger:
         setup.say_once(NO_TRIGGER)
@@ -87,7 +89,7 @@ class StepUpdate(NamedTuple):
     update: Update | None  # None if the state stays as it is
 
 
-async def plan_step(step: AgentStep, requested: RequestedCompaction | None = None) -> StepUpdate:
+async def compact_step(step: AgentStep, requested: RequestedCompaction | None = None) -> StepUpdate:
     """Compact the history of a step if that is due; return the step after it, and the update.
 
     A compaction that is requested, here or in the state, is made although no trigger is reached.
@@ -96,7 +98,7 @@ async def plan_step(step: AgentStep, requested: RequestedCompaction | None = Non
     requested_in_state = RequestedCompaction.read(step.state)
     ended = StepUpdate(step, None)
     try:
-        ended = await _decide_update(step, requested_in_state if requested is None else requested)
+        ended = await _compact_if_due(step, requested_in_state if requested is None else requested)
     except ArchiveError as error:
         # Nothing was changed. If the request does not fit, `ContextGuard` compacts it alone.
         if step.setup.engine.settings.on_failure == "raise":
@@ -108,7 +110,7 @@ async def plan_step(step: AgentStep, requested: RequestedCompaction | None = Non
     return ended._replace(update={**(ended.update or {}), RequestedCompaction.CHANNEL: {}})
 
 
-async def _decide_update(step: AgentStep, requested: RequestedCompaction | None) -> StepUpdate:
+async def _compact_if_due(step: AgentStep, requested: RequestedCompaction | None) -> StepUpdate:
     held_at_first = step.held
     messages = step.messages
     if step.preserve:
@@ -117,22 +119,24 @@ async def _decide_update(step: AgentStep, requested: RequestedCompaction | None)
         step = await step.inherit()
     step = await step.bring_archive_along(turn=True)
     if step.held.head_id and (step.preserve or step.held.pending):
-        view = await step.view()
+        view = await step.fold_view()
         messages = view.messages
         if view.step is not step:
             # An earlier record is in force. Readers without a state use the head in the archive.
             step = await view.step.bring_archive_along(turn=False)
     measured = measure_step(step, messages)
+    _name_new_messages(measured)
     if not measured.is_due(forced=requested is not None):
         measured.prepare()
         return StepUpdate(step, _update_if_changed(step.held, held_at_first))
-    without_resent = await _without_resent(step)
+    without_resent = await _take_out_resent(step)
     if without_resent is not step:
         measured = measure_step(without_resent, without_resent.messages)
+        _name_new_messages(measured)
     force = requested is not None
     focus = "" if requested is None else requested.focus
     messages = measured.step.messages
-    result = await compact_messages(measured.history(), messages, force=force, focus=focus)
+    result = await compact_messages(measured.prepare_history(), messages, force=force, focus=focus)
     return measured.step_after(result, held_at_first)
 
 
@@ -141,7 +145,7 @@ def _update_if_changed(held: HeadState, held_at_first: HeadState) -> Update | No
     return None if held is held_at_first else held.as_update()
 
 
-async def _without_resent(step: AgentStep) -> AgentStep:
+async def _take_out_resent(step: AgentStep) -> AgentStep:
     """Return a step without evicted messages, if a client has sent all of them again.
 
     Their ids have left the state, so LangGraph puts them after the messages that were kept.
@@ -151,7 +155,7 @@ async def _without_resent(step: AgentStep) -> AgentStep:
     users = [message for message in messages[since:-1] if message.type == "human"]
     if not step.held.head_id or step.preserve or not users:
         return step
-    chain = (await step.history(None).in_force()).chain
+    chain = (await step.prepare_history(None).in_force()).chain
     covered = {key.partition("-")[0] for record in chain for key in record.covers}
     if not any(read_message(message).stem in covered for message in users):
         return step
@@ -170,11 +174,16 @@ async def _without_resent(step: AgentStep) -> AgentStep:
     return replace(step, messages=remaining, has_resent_messages=True)
 
 
-def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
-    """Measure the view of a step: for the trigger and, if there is one, for the window.
+def _name_new_messages(measured: MeasuredStep) -> None:
+    """Give the messages ids that were not measured before, unless the state keeps all of them."""
+    step = measured.step
+    first_new = measured.sizes.first_new
+    if not step.preserve and first_new < len(step.messages):
+        name_messages(step.messages[first_new:], step.messages)
 
-    New messages get ids, unless the state keeps all messages.
-    """
+
+def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
+    """Measure the view of a step: for the trigger and, if there is one, for the window."""
     setup = step.setup
     held = step.held
     counting = setup.counting
@@ -187,8 +196,6 @@ def measure_step(step: AgentStep, view: list[BaseMessage]) -> MeasuredStep:
     if is_metered:
         columns.append(meter.count_message)
     sizes = step.sizes("view", view, *columns)
-    if not step.preserve and sizes.first_new < len(step.messages):
-        name_messages(step.messages[sizes.first_new :], step.messages)
     # Reports of usage from here onwards are about this view. If it begins with the summary of
     # another library, nobody knows which answers came after that.
     is_foreign = not held.head_id and bool(view) and is_summary_message(view[0])
@@ -232,11 +239,11 @@ class MeasuredStep:
     ratio: float  # of the tokens that models count to the estimate
     exceeds_window: bool
 
-    def history(self) -> HistoryContext:
+    def prepare_history(self) -> HistoryContext:
         """Return the history with its sizes, to be compacted."""
         ratio = None if self.window is None else self.ratio
         return replace(
-            self.step.history(self.window, ratio),
+            self.step.prepare_history(self.window, ratio),
             rearm_from=self._rearm_from,
             trigger_size=self.trigger_size,
             count_view=self.step.size_of,
@@ -247,7 +254,7 @@ class MeasuredStep:
         preparations = self.step.setup.engine.preparations
         if preparations is None:
             return
-        history = self.history()
+        history = self.prepare_history()
         head_id = self.step.held.head_id
         if not history.nears_trigger(self.trigger_size):
             return

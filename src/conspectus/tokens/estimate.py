@@ -2,7 +2,7 @@
 
 Each character costs a weight that depends on its class and on those of the characters before it: a
 letter that begins a word costs most of a token, one inside a usual pair of letters little, a digit
-among letters much, the twentieth of the same signs next to nothing. `views` codes each character
+among letters much, the twentieth of the same signs next to nothing. `layers` codes each character
 with its neighbours, in some fifteen ways, and an estimate adds up what the codes weigh. The
 weights are data, fitted to real tokenizers so that an estimate is rather too high than too low, for
 any kind of text (`benchmarks/fit_tokens.py`). None is negative, so that a longer text never counts
@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Literal, NamedTuple, get_args
 from zlib import adler32
 
-from conspectus.tokens.views import MOST_CHARACTERS, coded, tables
+from conspectus.tokens.layers import MOST_CHARACTERS, coded, tables
 
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
 Maker = Literal["openai", "anthropic", "google", "unknown"]
@@ -36,14 +36,22 @@ MODELS: tuple[tuple[str, Family, Maker], ...] = (
 """Patterns of models' names, tried in turn: the family of the tokenizer, and whose rules count
 media. Those of OpenAI follow its list of models and encodings."""
 
-MAY_BE_LOW, MAY_BE_HIGH = 0.05, 0.40
-"""How far an estimate is off in nearly all kinds of text, as a share of what the model counts:
-below and above it, in kinds that the weights were not fitted to (`make bench ONLY=tokens`)."""
+MAY_BE_LOW = 0.05
+"""How far an estimate is below what the model counts, as a share of that, in nearly all kinds of
+text that the weights were not fitted to (`make bench ONLY=tokens`)."""
 
-UNIT = 0.01  # Tokens of one step of a weight, which is a byte
-# Characters of a text of which sections are remembered: most of a summary comes again with the next
-# one, and with each try to make it fit.
-LONG, VERY_LONG, SECTION = 4_000, 40_000, "\n## "
+MAY_BE_HIGH = 0.40
+"""How far it is above that, likewise."""
+
+STEP_TOKENS = 0.01
+"""Tokens of one step of a weight, which is a byte."""
+
+REMEMBERED_CHARACTERS = range(4_001, 40_000)
+"""Sizes of texts whose sections are remembered: most of a summary comes again with the next one,
+and with each try to make it fit."""
+
+SECTION_START = "\n## "
+"""How a section of such a text begins."""
 
 
 def family_of(name: str) -> tuple[Family, Maker]:
@@ -68,35 +76,35 @@ def estimate(text: str, family: Family = "unknown") -> int:
     """
     if not text:
         return 0
-    if LONG < len(text) < VERY_LONG:
-        first, *rest = text.split(SECTION)
-        parts = [first, *(f"{SECTION}{part}" for part in rest)]
-        steps = sum(_remembered(part, family) for part in parts)
+    if len(text) in REMEMBERED_CHARACTERS:
+        first, *others = text.split(SECTION_START)
+        sections = [first, *(f"{SECTION_START}{section}" for section in others)]
+        steps = sum(_remembered_steps(section, family) for section in sections)
     else:
         steps = _steps(text, family)
-    return max(1, round(steps * UNIT))
+    return max(1, round(steps * STEP_TOKENS))
 
 
 def _steps(text: str, family: Family) -> int:
-    """Return what the characters of a text weigh in all views, and rare ones of Han and Hangul."""
+    """Return what the characters of a text weigh in all layers, and rare ones of Han and Hangul."""
     if len(text) > MOST_CHARACTERS:
         starts = range(0, len(text), MOST_CHARACTERS)
         return sum(_steps(text[at : at + MOST_CHARACTERS], family) for at in starts)
     weights = _weights()[family]
-    views, scripts = coded(text)
-    weighed = b"".join(map(bytes.translate, views, weights.views))
+    layers, scripts = coded(text)
+    weighed = b"".join(map(bytes.translate, layers, weights.layers))
     steps = 0
     # Half of adler32 is one more than the sum of bytes, if that stays below 65,521.
-    most = weights.most
-    for at in range(0, len(weighed), most):
-        steps += (adler32(weighed[at : at + most]) & 0xFFFF) - 1
+    at_once = weights.added_at_once
+    for at in range(0, len(weighed), at_once):
+        steps += (adler32(weighed[at : at + at_once]) & 0xFFFF) - 1
     if scripts:
         rare = zip(rare_characters(text, scripts), weights.rare, strict=True)
         steps += sum(count * weight for count, weight in rare)
     return steps
 
 
-_remembered = lru_cache(maxsize=128)(_steps)
+_remembered_steps = lru_cache(maxsize=128)(_steps)
 
 
 def rare_characters(text: str, scripts: bytes) -> list[int]:
@@ -109,24 +117,29 @@ def rare_characters(text: str, scripts: bytes) -> list[int]:
 
 
 class Weights(NamedTuple):
-    """What the codes of each view weigh for one family of tokenizers, in hundredths of a token."""
+    """What the codes of each layer weigh for one family of tokenizers, in hundredths of a token."""
 
-    views: list[bytes]
-    most: int  # Codes whose weights are added up at once
+    layers: list[bytes]
+    """Of each layer, the weight of each code."""
+
+    added_at_once: int
+    """Codes whose weights are added up at once."""
+
     rare: list[int]
+    """Of the characters that `rare_characters` counts."""
 
 
 @cache
 def _weights() -> dict[Family, Weights]:
     of_families: dict[Family, Weights] = {}
     for name, stored in tables()["families"].items():
-        views = [bytes(view) for view in stored["views"]]
-        most = 65_520 // max(map(max, views))
-        of_families[name] = Weights(views, most, stored["rare"])
+        layers = [bytes(layer) for layer in stored["layers"]]
+        added_at_once = 65_520 // max(map(max, layers))
+        of_families[name] = Weights(layers, added_at_once, stored["rare"])
     return of_families
 
 
 @cache
 def _common() -> list[tuple[int, re.Pattern[str]]]:
     """Return two sets of common characters for each of two scripts: usual, and less usual ones."""
-    return [(script, re.compile(f"[{some}]+")) for script, some in tables()["common"]]
+    return [(script, re.compile(f"[{characters}]+")) for script, characters in tables()["common"]]

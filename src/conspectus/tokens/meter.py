@@ -31,22 +31,39 @@ if TYPE_CHECKING:
 TokenCounter = Callable[[Iterable[Any]], int]
 """Tokens of a list of messages: the form of LangChain's `token_counter`."""
 
-FILLER = "."  # The text of messages that stand beside a counted one
+FILLER = "."
+"""The text of messages that stand beside a counted one."""
 
-PER_MESSAGE = 4  # Tokens that a chat format spends on each message: role and delimiters
-PER_CALL = 8  # Tokens that it spends on each tool call: id, type, name and delimiters
-PER_TOOL = 8  # Tokens of a tool beside its schema: delimiters and type
-# Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
-# 313 or 346 by model); other providers document none.
-TOOL_PROMPT = {"claude": 346, "unknown": 346}
-BASE = 20  # Tokens that a counter may add to a list and that count with each message all the same
+PER_MESSAGE = 4
+"""Tokens that a chat format spends on each message: role and delimiters."""
 
-# Bounds of the correction. A report below the least measures something else, such as one
-# without cached tokens, and is ignored. One above the most may count tools, and is cut; one as
-# far above the window, too, belongs to no request that a model has answered, and is ignored.
-LEAST_RATIO, MOST_RATIO = 0.5, 2.0
-COUNTS_KEPT = 16_384  # Messages whose count by a caller's counter is remembered
-LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
+PER_CALL = 8
+"""Tokens that it spends on each tool call: id, type, name and delimiters."""
+
+PER_TOOL = 8
+"""Tokens of a tool beside its schema: delimiters and type."""
+
+TOOL_PROMPT_TOKENS = {"claude": 346, "unknown": 346}
+"""Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
+313 or 346 by model); other providers document none."""
+
+MOST_FRAME_TOKENS = 20
+"""A counter that adds at most so many tokens to a list adds the frame of a message: they count with
+each message."""
+
+LEAST_RATIO = 0.5
+"""The least correction. A report below it measures something else, such as one without cached
+tokens, and is ignored."""
+
+MOST_RATIO = 2.0
+"""The largest correction. A report above it may count tools, and is cut. If it is as far above the
+window, too, it belongs to no request that a model has answered, and is ignored."""
+
+COUNTS_KEPT = 16_384
+"""Messages whose count by a caller's counter is remembered."""
+
+LEAST_GROWTH = 500
+"""The fewest estimated tokens of a report, and between two of them, that are used."""
 
 
 class UsageReport(NamedTuple):
@@ -77,21 +94,23 @@ def correction(
         1.2
     """
     usable = [
-        r
-        for r in reports
-        if r.estimated >= LEAST_GROWTH
-        and r.reported >= LEAST_RATIO * r.estimated
-        and r.reported <= MOST_RATIO * max(r.estimated + overhead, limit or math.inf)
+        report
+        for report in reports
+        if report.estimated >= LEAST_GROWTH
+        and report.reported >= LEAST_RATIO * report.estimated
+        and report.reported <= MOST_RATIO * max(report.estimated + overhead, limit or math.inf)
     ]
     if not usable:
         return known
-    first, last = usable[0], usable[-1]
-    growth, ratio = last.estimated - first.estimated, last.reported / last.estimated
+    first = usable[0]
+    last = usable[-1]
+    growth = last.estimated - first.estimated
+    ratio = last.reported / last.estimated
     if growth >= LEAST_GROWTH and last.reported > first.reported:
         ratio = (last.reported - first.reported) / growth
     elif ratio > 1:
         ratio = max(1.0, (last.reported - overhead) / last.estimated)
-    least = 1.0 if any(one.thinks for one in usable) else LEAST_RATIO
+    least = 1.0 if any(report.thinks for report in usable) else LEAST_RATIO
     return min(MOST_RATIO, max(least, ratio))
 
 
@@ -125,13 +144,13 @@ class TokenMeter:
         self._list_counter: MessageCounter | None = None
         self._text: Callable[[str], int] = partial(estimate, family=self.family)
         # Meters that count alike share the sizes that are remembered with messages.
-        self._way: object = f"{counter} {self.family} {self.maker}"
+        self._counts_like: object = f"{counter} {self.family} {self.maker}"
         if isinstance(counter, str):
             self._text = vocabulary(counter)
         elif callable(counter):
             self._counter = MessageCounter(counter, copy(self).count_message)  # or estimated
             self._list_counter = self._counter
-            self._way = object()
+            self._counts_like = object()
         elif counter is not None:
             raise PolicyError(
                 "token_counter must be a callable that takes a list of messages and returns their "
@@ -143,26 +162,27 @@ class TokenMeter:
     def count_entry(self, message: Message) -> int:
         """Count the tokens of a message that has been read."""
         size: int
-        way, size = message.remembered.tokens or (None, 0)  # of the newest meter
-        if way != self._way:
+        counts_like, size = message.remembered.tokens or (None, 0)  # of the newest meter
+        if counts_like != self._counts_like:
             if self._counter is not None:
                 size = max(0, self._counter.of_entry(message) - self.base)
             else:
-                text, calls = message.text, message.calls
+                text = message.text
+                calls = message.calls
                 if message.name or calls:
                     # Several short texts cost several times as much to estimate as one.
-                    some = (part for call in calls for part in (call.name, call.args))
-                    text = "\n".join(filter(None, (text, message.name, *some)))
+                    texts = (part for call in calls for part in (call.name, call.args))
+                    text = "\n".join(filter(None, (text, message.name, *texts)))
                 size = PER_MESSAGE + PER_CALL * len(calls) + self._text(text)
                 size += sum(media_tokens(block, self.maker) for block in message.media)
-            message.remembered.tokens = self._way, size
+            message.remembered.tokens = self._counts_like, size
         return math.ceil(size * self.ratio)
 
     @property
     def base(self) -> int:
-        """Tokens that a counter adds to any list, as for tools; the frame of a message is none."""
+        """Tokens that a counter adds to any list, as for tools; 0 if it adds a message's frame."""
         base = 0 if self._list_counter is None else self._list_counter.base
-        return base if base > BASE else 0
+        return base if base > MOST_FRAME_TOKENS else 0
 
     @property
     def estimates(self) -> bool:
@@ -177,8 +197,8 @@ class TokenMeter:
     def count_list(self, messages: Sequence[Source]) -> int:
         """Count a list of messages as it is sent: a caller's counter is called once, with all.
 
-        Its base is included. Where it takes no such list, and for an estimate or a vocabulary, it
-        is the sum of the messages.
+        Its base is included. If it does not take such a list, and for an estimate or a vocabulary,
+        the result is the sum of the messages.
         """
         if self._list_counter is None:
             return self.count_messages(messages)
@@ -202,8 +222,9 @@ class TokenMeter:
     @cached_property
     def _frame(self) -> int:
         """Tokens of a message without its text; some counters refuse an empty one."""
-        one, two = map(self._message_of_text, (FILLER, 2 * FILLER))
-        return max(0, 2 * one - two)
+        with_one = self._message_of_text(FILLER)
+        with_two = self._message_of_text(2 * FILLER)
+        return max(0, 2 * with_one - with_two)
 
     def _message_of_text(self, text: str) -> int:
         """Count a user's message with this text by the caller's counter, without a ratio."""
@@ -214,7 +235,7 @@ class TokenMeter:
         """Count the tokens that tools, in any form, add to a request; or raise `PolicyError`."""
         if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable | None):
             raise PolicyError(f"tools must be a list of tools, not {tools!r}")
-        prompt = TOOL_PROMPT.get(self.family, 0) if tools else 0
+        prompt = TOOL_PROMPT_TOKENS.get(self.family, 0) if tools else 0
         return prompt + sum(PER_TOOL + self.count_text(_schema(tool)) for tool in tools or ())
 
     @property
@@ -240,8 +261,9 @@ class TokenMeter:
     def estimating(self) -> TokenMeter:
         """Return this meter with estimates of messages and texts; lists are counted as before."""
         other = copy(self)
-        other._counter, other._text = None, partial(estimate, family=self.family)
-        other._way = f"None {self.family} {self.maker}"
+        other._counter = None
+        other._text = partial(estimate, family=self.family)
+        other._counts_like = f"None {self.family} {self.maker}"
         return other
 
 
@@ -285,7 +307,9 @@ class MessageCounter:
     def __init__(self, counter: TokenCounter, estimate: Callable[[Any], int]) -> None:
         if iscoroutinefunction(counter):
             raise PolicyError("token_counter must be a function that answers at once, not async")
-        self._counter, self._estimate, self._logged = counter, estimate, False
+        self._counter = counter
+        self._estimate = estimate
+        self._logged = False
         self._known: BoundedCache[bytes, int] = BoundedCache(COUNTS_KEPT)
 
     @cached_property
@@ -310,7 +334,7 @@ class MessageCounter:
         return self._single([], HumanMessage(text), {"role": "user", "content": text})
 
     def count_list(self, messages: Sequence[Source]) -> int | None:
-        """Return the tokens of a list, called as its caller would; None where it takes no such.
+        """Return the tokens of a list, called as its caller would; None if it takes no such list.
 
         Lists with dicts are shown as they are, and as LangChain messages if the counter does not
         take that.

@@ -1,15 +1,15 @@
-"""Learn the views of neighbours anew: which classes of characters tell where tokens begin.
+"""Learn the layers of neighbours anew: which classes of characters tell where tokens begin.
 
-    python benchmarks/learn_views.py TEXTS.jsonl
+    python benchmarks/learn_layers.py TEXTS.jsonl
 
 The texts are those of `fit_tokens.py`, to which the weights must be fitted afterwards. For each
-character, real tokenizers say how many tokens begin there. A view puts each character of two to
-four in a row into one of a few classes; its codes predict the mean of what begins there. One view
+character, real tokenizers say how many tokens begin there. A layer puts each character of two to
+four in a row into one of a few classes; its codes predict the mean of what begins there. One layer
 is learned after another, each from what those before it left unexplained: of several divisions of
 a byte into classes, the one that explains most is taken.
 
-The views in the package were learned by a search like this one that also tried views which explain
-the next character, and improved classes more often. Weights that are fitted to what this script
+The layers in the package were learned by a search like this one that also tried layers which
+explain the next character, and improved classes more often. Weights that are fitted to what this script
 learns err a little more: two kinds that are held back are too low.
 """
 
@@ -27,10 +27,10 @@ import numpy as np
 from fit_tokens import WEIGHTS, texts_to_fit, written
 from vocabularies import token_starts
 
-from conspectus.tokens import views
+from conspectus.tokens import layers
 
-MOST_POSITIONS = 2_000_000  # Characters that the views are learned from
-LEARNED_VIEWS = 10
+MOST_POSITIONS = 2_000_000  # Characters that the layers are learned from
+LEARNED_LAYERS = 10
 DIVISIONS = ([5, 3], [3, 5], [4, 4], [3, 3, 2], [2, 2, 2, 2])
 """Bits of a code for the character itself, for the one before it, and so on."""
 
@@ -47,8 +47,8 @@ class Positions:
         nothing = self.symbols - 1  # What stands before a text
         characters = np.concatenate([np.frombuffer(row, np.uint8) for row in rows])
         self.begins = np.concatenate(begins)
-        # Views of their own count the characters beyond Latin-1.
-        self.counted = (characters < views.STAND_IN) | (characters >= views.STAND_IN + 16)
+        # Layers of their own count the characters beyond Latin-1.
+        self.counted = (characters < layers.STAND_IN) | (characters >= layers.STAND_IN + 16)
         here = self.symbol_of[characters].astype(np.int32)
         starts = np.cumsum([0, *map(len, rows)])[:-1]
         self.before = [here]
@@ -65,9 +65,9 @@ def symbols() -> Any:
     """Number the bytes of a row: rare letters and signs share a number."""
     usual = "éáíóúüöäçñãèàâêôåøß"
     groups = [*string.printable[:95], "\n", "\t", "\r", *usual]
-    groups.append("".join(letter for letter in views.ACCENTED if letter not in usual))
-    groups.append(views.LATIN_SIGNS)
-    groups += [chr(views.STAND_IN + script) for script in range(16)]
+    groups.append("".join(letter for letter in layers.ACCENTED if letter not in usual))
+    groups.append(layers.LATIN_SIGNS)
+    groups += [chr(layers.STAND_IN + script) for script in range(16)]
     numbers = np.full(256, len(groups))
     for number, group in enumerate(groups):
         for letter in group:
@@ -81,7 +81,7 @@ def row_of(text: str, scripts: bytes) -> bytes:
         return text.encode("latin-1")
     pairs = zip(text, scripts, strict=True)
     return bytes(
-        views.STAND_IN + script if script else ord(letter) & 0xFF for letter, script in pairs
+        layers.STAND_IN + script if script else ord(letter) & 0xFF for letter, script in pairs
     )
 
 
@@ -111,7 +111,7 @@ def first_classes(positions: Positions, missing: Any, place: int, bits: list[int
 def improve(
     positions: Positions, missing: Any, classes: list[Any], bits: list[int], place: int
 ) -> float:
-    """Move symbols at a place to the classes where the view explains most, and return how much."""
+    """Move symbols at a place to the classes where the layer explains most, and return how much."""
     others = np.zeros(len(missing), np.int32)
     shift = 0
     for other, width in enumerate(bits):
@@ -141,7 +141,7 @@ def improve(
 
 
 def codes_of(positions: Positions, classes: list[Any], bits: list[int]) -> Any:
-    """Return the code of each character in a view."""
+    """Return the code of each character in a layer."""
     codes = np.zeros(len(positions.begins), np.int64)
     shift = 0
     for place, width in enumerate(bits):
@@ -151,14 +151,14 @@ def codes_of(positions: Positions, classes: list[Any], bits: list[int]) -> Any:
 
 
 def explained_by(codes: Any, missing: Any) -> Any:
-    """Return what a view predicts for each character, of what is missing."""
+    """Return what a layer predicts for each character, of what is missing."""
     times = np.bincount(codes, minlength=256)
     total = np.bincount(codes, missing, minlength=256)
     return (total / (times + SHRINK))[codes]
 
 
 def byte_classes(positions: Positions, classes: list[Any], bits: list[int]) -> bytes:
-    """Pack the classes of each byte at all places, as `views.Neighbours` has them."""
+    """Pack the classes of each byte at all places, as `layers.Neighbours` has them."""
     packed = np.zeros(256, int)
     shift = 0
     for place, width in enumerate(bits):
@@ -168,7 +168,7 @@ def byte_classes(positions: Positions, classes: list[Any], bits: list[int]) -> b
 
 
 def main(found: Path) -> None:
-    """Learn the views, and write them into the package."""
+    """Learn the layers, and write them into the package."""
     texts = [text.encode("utf-8", "replace").decode() for _, text in texts_to_fit(found) if text]
     Random(1).shuffle(texts)
     rows: list[bytes] = []
@@ -177,9 +177,9 @@ def main(found: Path) -> None:
     counters = token_starts()
     positions_left = MOST_POSITIONS
     for text in texts:
-        coded = views.coded(text)
+        coded = layers.coded(text)
         rows.append(row_of(text, coded.scripts))
-        fixed.append(np.stack([np.frombuffer(view, np.uint8) for view in coded.views[:2]]))
+        fixed.append(np.stack([np.frombuffer(layer, np.uint8) for layer in coded.layers[:2]]))
         begins.append(np.mean([count(text) for count in counters], axis=0))
         positions_left -= len(text)
         if positions_left < 0:
@@ -189,10 +189,10 @@ def main(found: Path) -> None:
     predicted = [np.zeros(len(positions.begins)) for _ in codes]
     stored: dict[str, Any] = json.loads(WEIGHTS.read_text(encoding="utf-8"))
     stored["neighbours"] = []
-    for _ in range(LEARNED_VIEWS):
-        for view, code in enumerate(codes):
-            predicted[view] = 0
-            predicted[view] = explained_by(code, left(positions, predicted))
+    for _ in range(LEARNED_LAYERS):
+        for layer, code in enumerate(codes):
+            predicted[layer] = 0
+            predicted[layer] = explained_by(code, left(positions, predicted))
         missing = left(positions, predicted)
         tried = [(bits, *learned_classes(positions, missing, bits)) for bits in DIVISIONS]
         bits, classes, explained = max(tried, key=lambda one: one[2])
@@ -205,7 +205,7 @@ def main(found: Path) -> None:
 
 
 def left(positions: Positions, predicted: list[Any]) -> Any:
-    """Return what no view explains of what begins at each character."""
+    """Return what no layer explains of what begins at each character."""
     return np.where(positions.counted, positions.begins - sum(predicted), 0.0)
 
 

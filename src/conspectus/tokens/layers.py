@@ -1,20 +1,20 @@
 """Code the characters of a text and their neighbours, as bytes that index tables of weights.
 
 Each character becomes one byte of a *row*: itself in Latin-1, and a byte that stands for its script
-otherwise. A *view* is a row of codes, one for each character; a code says what the character is and
-what comes before it. All characters are coded at once, and in all views: `bytes.translate` turns
-bytes into classes, the rows of all views are joined to one large integer, and a shift of that by
+otherwise. A *layer* is a row of codes, one for each character; a code says what the character is
+and what comes before it. All characters are coded at once, and in all layers: `bytes.translate`
+turns bytes into classes, the rows of all layers are joined to one large integer, and a shift of that by
 eight bits moves each class to the next character.
 
-The views of every text are:
+The layers of every text are:
 
 - **runs**: the kind of a character, and how many equal ones stand before it;
 - **pieces**: whether three characters in a row are whitespace, letters, digits or signs. Tokenizers
   divide a text by these before they join characters;
 - **neighbours**: classes of two to four characters in a row, which were learned from the places
-  where the tokens of real tokenizers begin (`benchmarks/learn_views.py`).
+  where the tokens of real tokenizers begin (`benchmarks/learn_layers.py`).
 
-A text with characters beyond Latin-1 has further views, of their scripts and blocks of Unicode.
+A text with characters beyond Latin-1 has further layers, of their scripts and blocks of Unicode.
 """
 
 from __future__ import annotations
@@ -29,26 +29,37 @@ from typing import Any, NamedTuple
 Table = bytes
 """A class or a code for each of the 256 bytes, for `bytes.translate`."""
 
-LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
+LOWER = string.ascii_lowercase
+UPPER = string.ascii_uppercase
+DIGITS = string.digits
 ACCENTED = "ªµº" + "".join(map(chr, range(0xC0, 0x100)))
 LATIN_SIGNS = "".join(chr(code) for code in range(0xA0, 0xC0) if chr(code) not in ACCENTED)
 CONTROLS = "".join(map(chr, (*range(9), 11, 12, *range(14, 32), *range(127, 0xA0))))
-STAND_IN = 0x80  # This and fifteen more stand for the scripts beyond Latin-1
-UNUSED = b"\x9f"  # A control character that marks others; where a text has it, another one counts
 
-COMMON_VIEWS = 12  # Views of every text: of runs, of pieces, and ten of neighbours
-MOST_CHARACTERS = 4_000  # Coded at once, so that memory stays bounded
-SPARE = 4  # Bytes after a row, at least, into which shifts move its last classes
+STAND_IN = 0x80
+"""This byte and fifteen more stand for the scripts beyond Latin-1."""
+
+UNUSED = b"\x9f"
+"""A control character that marks others; where a text has it, another one counts."""
+
+COMMON_LAYERS = 12
+"""Layers of every text: of runs, of pieces, and ten of neighbours."""
+
+MOST_CHARACTERS = 4_000
+"""Characters that are coded at once, so that memory stays bounded."""
+
+SPARE_BYTES = 4
+"""Bytes after a row, at least, into which shifts move its last classes."""
 
 
 class CodedText(NamedTuple):
     """A text as codes.
 
-    The views of pieces and of neighbours have no code for a character that comes after four equal
+    The layers of pieces and of neighbours have no code for a character that comes after four equal
     ones: it must not count there, as tokens of one repeated character are long.
     """
 
-    views: list[bytes]
+    layers: list[bytes]
     scripts: bytes  # of its characters; none for a text in Latin-1
 
 
@@ -153,7 +164,7 @@ _ASTRAL_BLOCK = _astral_block_numbers()
 _IS_LATIN = bytes([0xFF] + [0] * 255)
 _IS_ASTRAL = bytes([0] + [0xFF] * 255)
 _BEYOND_SECOND_PLANE = bytes([0, 0] + [0x7F] * 254)  # The last number of a block
-# Moves equal low bytes of different high bytes apart, in the view of single characters.
+# Moves equal low bytes of different high bytes apart, in the layer of single characters.
 _SALT = bytes(high * 37 & 0xFF for high in range(256))
 
 
@@ -175,46 +186,46 @@ def tables() -> dict[str, Any]:
 
 
 @cache
-def _views_of_neighbours() -> list[Neighbours]:
-    """Return the view of pieces and those that were learned."""
-    views = [Neighbours(_PIECES, [0x07, 0x38, 0xC0])]
+def _layers_of_neighbours() -> list[Neighbours]:
+    """Return the layer of pieces and those that were learned."""
+    layers = [Neighbours(_PIECES, [0x07, 0x38, 0xC0])]
     for stored in tables()["neighbours"]:
         masks: list[int] = []
         first_bit = 0
         for bits in stored["bits"]:
             masks.append((1 << bits) - 1 << first_bit)
             first_bit += bits
-        views.append(Neighbours(base64.b64decode(stored["classes"]), masks))
-    return views
+        layers.append(Neighbours(base64.b64decode(stored["classes"]), masks))
+    return layers
 
 
 class _Layout(NamedTuple):
     """How the rows of pieces and of neighbours follow each other in one integer."""
 
     stride: int  # Bytes from the beginning of a row to that of the next
-    masks: list[int]  # The masks of all views: for a character itself, for the one after it, ...
+    masks: list[int]  # The masks of all layers: for a character itself, for the one after it, ...
 
 
 @cache
 def _layout(stride: int) -> _Layout:
-    views = _views_of_neighbours()
+    layers = _layers_of_neighbours()
     masks: list[int] = []
-    for distance in range(max(len(view.masks) for view in views)):
-        bits = [view.masks[distance] if distance < len(view.masks) else 0 for view in views]
-        masks.append(_number(b"".join(bytes([bits_of_view]) * stride for bits_of_view in bits)))
+    for distance in range(max(len(layer.masks) for layer in layers)):
+        bits = [layer.masks[distance] if distance < len(layer.masks) else 0 for layer in layers]
+        masks.append(_number(b"".join(bytes([bits_of_layer]) * stride for bits_of_layer in bits)))
     return _Layout(stride, masks)
 
 
 def _layout_for(size: int) -> _Layout:
     """Return the layout for rows of so many bytes; there are few, as each takes memory."""
     step = 1 << max(4, size.bit_length() - 3)
-    return _layout((size + SPARE + step - 1) // step * step)
+    return _layout((size + SPARE_BYTES + step - 1) // step * step)
 
 
 def coded(text: str) -> CodedText:
-    """Code the characters of a text of at most `MOST_CHARACTERS`: a byte for each, in each view.
+    """Code the characters of a text of at most `MOST_CHARACTERS`: a byte for each, in each layer.
 
-    A text in Latin-1 has the views of every text alone, and no scripts.
+    A text in Latin-1 has the layers of every text alone, and no scripts.
     """
     try:
         row = text.encode("latin-1")
@@ -224,7 +235,7 @@ def coded(text: str) -> CodedText:
     characters = _number(row)
     ones = _ONES >> 8 * (MOST_CHARACTERS - size)
     equal = _ones_where_zero(characters ^ characters << 8, ones)
-    return CodedText(_common_views(row, characters, equal), b"")
+    return CodedText(_common_layers(row, characters, equal), b"")
 
 
 def _coded_beyond_latin(text: str) -> CodedText:
@@ -245,9 +256,9 @@ def _coded_beyond_latin(text: str) -> CodedText:
     is_beyond = beyond * 0xFF
     characters = is_latin & low | script | beyond * STAND_IN
     equal = _ones_where_zero(characters ^ characters << 8 | low ^ low << 8, ones)
-    views = _common_views(characters.to_bytes(size, "little"), characters, equal)
+    layers = _common_layers(characters.to_bytes(size, "little"), characters, equal)
     same_script = _ones_where_zero(script ^ script << 8, ones) & beyond
-    wide_views = [
+    wide_layers = [
         block << 1 | low >> 7 & beyond,
         script | low & _HIGH_4 & is_beyond,
         script | (low & _LOW_4 & is_beyond) << 4,
@@ -256,12 +267,12 @@ def _coded_beyond_latin(text: str) -> CodedText:
         (low ^ _number(high.translate(_SALT))) & is_beyond,
     ]
     # Shifts may move the last character beyond the row.
-    views += [view.to_bytes(size + SPARE, "little")[:size] for view in wide_views]
-    return CodedText(views, scripts)
+    layers += [layer.to_bytes(size + SPARE_BYTES, "little")[:size] for layer in wide_layers]
+    return CodedText(layers, scripts)
 
 
-def _common_views(row: bytes, characters: int, equal: int) -> list[bytes]:
-    """Return the views of every text for a row of characters, which is given as a number, too.
+def _common_layers(row: bytes, characters: int, equal: int) -> list[bytes]:
+    """Return the layers of every text for a row of characters, which is given as a number, too.
 
     `equal` has a one for each character that the one before it is, too.
     """
@@ -276,7 +287,7 @@ def _common_views(row: bytes, characters: int, equal: int) -> list[bytes]:
         runs |= equal + three + five + nine + seventeen << 4
         if five:
             once = _without(row, characters, five)
-    return [runs.to_bytes(size + SPARE, "little")[:size], *_neighbour_views(once)]
+    return [runs.to_bytes(size + SPARE_BYTES, "little")[:size], *_neighbour_layers(once)]
 
 
 def _without(row: bytes, characters: int, repeated: int) -> bytes:
@@ -285,19 +296,19 @@ def _without(row: bytes, characters: int, repeated: int) -> bytes:
         row = row.replace(UNUSED, b"\0")
         characters = _number(row)
     marked = characters & ~(repeated * 0xFF) | repeated * UNUSED[0]
-    return marked.to_bytes(len(row) + SPARE, "little")[: len(row)].translate(None, UNUSED)
+    return marked.to_bytes(len(row) + SPARE_BYTES, "little")[: len(row)].translate(None, UNUSED)
 
 
-def _neighbour_views(row: bytes) -> list[bytes]:
+def _neighbour_layers(row: bytes) -> list[bytes]:
     size = len(row)
     stride, masks = _layout_for(size)
     spare = bytes(stride - size)
-    views = _views_of_neighbours()
-    classes = _number(spare.join([row.translate(view.classes) for view in views]))
+    layers = _layers_of_neighbours()
+    classes = _number(spare.join([row.translate(layer.classes) for layer in layers]))
     codes = classes & masks[0]
     for distance, mask in enumerate(masks[1:], 1):
         codes |= (classes & mask) << 8 * distance
-    joined = codes.to_bytes(len(views) * stride, "little")
+    joined = codes.to_bytes(len(layers) * stride, "little")
     return [joined[at : at + size] for at in range(0, len(joined), stride)]
 
 
