@@ -9,8 +9,8 @@ is learned after another, each from what those before it left unexplained: of se
 a byte into classes, the one that explains most is taken.
 
 The layers in the package were learned by a search like this one that also tried layers which
-explain the next character, and improved classes more often. Weights that are fitted to what this script
-learns err a little more: two kinds that are held back are too low.
+explain the next character, and improved classes more often. Weights that are fitted to what this
+script learns err a little more: two kinds that are held back are too low.
 """
 
 from __future__ import annotations

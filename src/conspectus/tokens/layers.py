@@ -3,8 +3,8 @@
 Each character becomes one byte of a *row*: itself in Latin-1, and a byte that stands for its script
 otherwise. A *layer* is a row of codes, one for each character; a code says what the character is
 and what comes before it. All characters are coded at once, and in all layers: `bytes.translate`
-turns bytes into classes, the rows of all layers are joined to one large integer, and a shift of that by
-eight bits moves each class to the next character.
+turns bytes into classes, the rows of all layers are joined to one large integer, and a shift of
+that by eight bits moves each class to the next character.
 
 The layers of every text are:
 
