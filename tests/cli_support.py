@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from conspectus.cli import output
 from conspectus.cli.app import app
 
-output.PATIENCE = 600.0  # A busy machine must not add lines to standard error.
+output.PATIENCE_SECONDS = 600.0  # A busy machine must not add lines to standard error.
 
 
 def run(*arguments: object, code: int = 0, **options: Any) -> Result:

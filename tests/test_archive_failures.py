@@ -244,7 +244,7 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path):
 def test_a_sound_archive_is_opened_while_another_process_writes_to_it(tmp_path, monkeypatch):
     path = tmp_path / "archive.db"
     entries = talk("one")
-    monkeypatch.setattr("conspectus.archive.sqlite.BUSY", 0.2)
+    monkeypatch.setattr("conspectus.archive.sqlite.BUSY_SECONDS", 0.2)
     with Archive.open(path) as archive:
         archive.put(SCOPE, entries)
     other_process = sqlite3.connect(path, isolation_level=None)

@@ -390,3 +390,30 @@ def test_a_kind_of_call_that_nobody_knows_stays_with_its_result():
             message["call_id"] for message in messages if message.get("type") == "browser_call"
         }
         assert {message["call_id"] for message in messages if "output" in message} <= shown_calls
+
+
+def test_a_late_second_answer_stays_until_it_was_read():
+    """Then it stays while its call does; where that leaves, the notes tell both outcomes."""
+    talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
+    late = [user("Run the tests."), assistant("", ("c", "all")), tool_result("c", "still running")]
+    late += [assistant("They are running."), tool_result("c", "3 tests failed")]
+    compactor = Compactor(keep=("messages", 8), archive="memory:")
+    first_result = compactor.compact([*talk, *late], thread_id="t", force=True)
+    assert first_result.outcome == "compacted"
+    assert late[-1] in first_result.messages
+    late.append(assistant("So they fail."))
+    second_result = compactor.compact([*late, *talk], thread_id="gone", force=True)
+    assert late[-2] not in second_result.messages
+    assert "3 tests failed" in second_result.summary
+
+
+def test_a_late_answer_of_half_the_room_leaves_rather_than_block():
+    talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
+    late = [user("Run the tests."), assistant("", ("c", "all")), tool_result("c", "still running")]
+    late += [assistant("They are running."), tool_result("c", "a test failed. " * 1_500)]
+    for archive in (None, "memory:"):
+        compactor = Compactor(window=8_000, keep=("messages", 2), archive=archive)
+        result = compactor.compact([*talk, *late], thread_id="t", force=True)
+        assert result.outcome == "compacted"
+        assert late[-1] not in result.messages
+        assert result.tokens_after < 4_000

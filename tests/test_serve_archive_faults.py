@@ -101,7 +101,7 @@ FAULTS = {"full": full_disk, "gone": no_folder, "locked": locked, "read-only": r
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_health_is_not_ok_while_the_archive_takes_nothing(tmp_path, monkeypatch, fault):
-    monkeypatch.setattr("conspectus.archive.sqlite.BUSY", 0.2)
+    monkeypatch.setattr("conspectus.archive.sqlite.BUSY_SECONDS", 0.2)
     monkeypatch.setattr("conspectus_serve.health.PROBES_APART", 0.0)
     folder = tmp_path / "archive"
     folder.mkdir()

@@ -42,7 +42,9 @@ T = TypeVar("T")
 Instance = TypeVar("Instance")
 Documented = TypeVar("Documented", bound=type)
 
-LINE = 100  # characters of a line of a docstring
+LINE_CHARACTERS = 100
+"""Characters of a line of a docstring."""
+
 SECTIONS = ("Returns:", "Raises:", "Example:")
 """Sections of a docstring that come after the one of the arguments."""
 
@@ -209,7 +211,7 @@ def _argument_lines(settings: type) -> Iterator[str]:
             text = f"{text} Default: {_shown(parameter.default)}."
         yield from textwrap.wrap(
             f"{parameter.name}: {text}",
-            LINE,
+            LINE_CHARACTERS,
             initial_indent="    ",
             subsequent_indent="        ",
             break_long_words=False,

@@ -32,9 +32,14 @@ T = TypeVar("T")
 Call = Callable[[], Any]
 ACall = Callable[[], Awaitable[Any]]
 
-CLEAN_UP = 1.0  # a cancelled call may clean up for this time
-LOOP_CHECK = 0.05  # seconds between two checks of a loop that is waited for
-STANDSTILL = 0.5  # a loop that is blocked for this time counts as ended
+CLEAN_UP_SECONDS = 1.0
+"""A cancelled call may clean up for this time."""
+
+LOOP_CHECK_SECONDS = 0.05
+"""Seconds between two checks of a loop that is waited for."""
+
+STANDSTILL_SECONDS = 0.5
+"""A loop that is blocked for this time counts as ended."""
 
 _left_behind: set[asyncio.Future[Any]] = set()
 """Calls that nobody waits for any more. Without a reference, asyncio would drop them midway."""
@@ -287,7 +292,7 @@ class _Worker:
             pending.add_done_callback(self.calls.discard)
             if self.cancelled.is_set():  # since it was looked at
                 pending.cancel()
-            while not wait([pending], LOOP_CHECK).done:
+            while not wait([pending], LOOP_CHECK_SECONDS).done:
                 if self.loop.is_closed() or self.cancelled.is_set():
                     raise asyncio.CancelledError
         if pending.cancelled():
@@ -337,11 +342,11 @@ class _OutlivingWorker(_Worker):
         """Make a call on the loop that started this; raise `_LoopEnded` if that ends first."""
         pending = _start_on(self.loop, request)
         last_seen_running = time.monotonic()
-        while not wait([pending], LOOP_CHECK).done:
+        while not wait([pending], LOOP_CHECK_SECONDS).done:
             now = time.monotonic()
             if self.loop.is_running():
                 last_seen_running = now
-            stands_still = now - last_seen_running > STANDSTILL
+            stands_still = now - last_seen_running > STANDSTILL_SECONDS
             if stands_still or self.is_left_alone.is_set() or self.loop.is_closed():
                 pending.cancel()
                 raise _LoopEnded
@@ -469,7 +474,7 @@ async def _leave_behind(cancelled: asyncio.Future[Any]) -> None:
     _left_behind.add(cancelled)
     cancelled.add_done_callback(_left_behind.discard)
     cancelled.add_done_callback(_retrieve)
-    await asyncio.wait({cancelled}, timeout=CLEAN_UP)
+    await asyncio.wait({cancelled}, timeout=CLEAN_UP_SECONDS)
 
 
 def _retrieve(outcome: asyncio.Future[Any]) -> None:

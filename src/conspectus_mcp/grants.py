@@ -13,12 +13,14 @@ from conspectus.archive import Scope
 from conspectus.config.reading import read_section
 from conspectus.errors import ConfigError
 
-SHORTEST_TOKEN = 16  # characters; `openssl rand -hex 32` prints 64
+SHORTEST_TOKEN = 16
+"""The fewest characters of a token; `openssl rand -hex 32` prints 64."""
 
 Grant = Mapping[str, frozenset[str] | None]
 """The threads that one client may read: names by tenant, or None for all of a tenant."""
 
-ONLY_CLIENT = ""  # used instead of a token's digest, for a process with one client
+ONLY_CLIENT = ""
+"""It is used instead of a token's digest, for a process with one client."""
 
 
 class _Client(BaseModel):

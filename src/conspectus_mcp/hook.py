@@ -25,13 +25,18 @@ from conspectus.cli import options, output
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
 
-INPUT_FIELDS = ("session_id", "cwd")  # fields of the client's JSON that every hook needs
+INPUT_FIELDS = ("session_id", "cwd")
+"""Fields of the client's JSON that every hook needs."""
+
 END = {
     "role": "user",
     "content": "(Archived here.)",
 }  # then the newest one may be evicted, too
-LONGEST_CONTEXT = 9_000  # characters of the user's words; Claude Code accepts 10,000 of a hook
-SUMMARY_TOKENS = 4_000  # most tokens of the notes of a session
+LONGEST_CONTEXT = 9_000
+"""The most characters of the user's words; Claude Code accepts 10,000 of a hook."""
+
+SUMMARY_TOKENS = 4_000
+"""The most tokens of the notes of a session."""
 
 PLUGIN_NAME = "conspectus"
 PLUGIN_DESCRIPTION = (

@@ -30,11 +30,20 @@ from conspectus.recall.hits import label
 from conspectus.tokens import TokenMeter
 from conspectus_mcp.grants import ONLY_CLIENT, Grant, digest, handle_of
 
-THREADS_PER_PAGE = 100  # of the list
-MOST_SEARCHED = 50  # threads, in one search
-MOST_SHOWN = 4  # threads, in the answer to a search
-DEFAULT_TOKENS = 2_000  # of an answer
-MOST_TOKENS = 20_000  # of an answer
+THREADS_PER_PAGE = 100
+"""Threads on a page of the list."""
+
+MOST_SEARCHED = 50
+"""The most threads in one search."""
+
+MOST_SHOWN = 4
+"""The most threads in the answer to a search."""
+
+DEFAULT_TOKENS = 2_000
+"""Tokens of an answer, if the client names no number."""
+
+MOST_TOKENS = 20_000
+"""The most tokens of an answer."""
 
 NO_THREADS = "(No thread that you may read is archived. Its user can check --thread and --tenant.)"
 

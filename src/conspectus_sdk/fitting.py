@@ -35,7 +35,8 @@ from conspectus.model.windows import input_limit_in_profile, input_limit_named
 from conspectus.observe import heard_by
 from conspectus.tokens import TokenCounter, TokenMeter, family_of
 
-REMEMBERED_MODELS = 64  # a limit, because clients of a proxy choose the names of models
+REMEMBERED_MODELS = 64
+"""The most models that are remembered: clients of a proxy choose their names."""
 
 
 class Request(TypedDict, total=False):
@@ -218,7 +219,8 @@ def _extra_for(model: str) -> str:
     return f", or install its provider's package: {install_command(extra)}"
 
 
-FAKE_ID = "__fake_id__"  # the id that the Agents SDK gives to all items of other protocols
+FAKE_ID = "__fake_id__"
+"""The id that the Agents SDK gives to all items of other protocols."""
 
 
 def plain(message: Any) -> Any:

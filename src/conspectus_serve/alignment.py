@@ -10,7 +10,8 @@ from typing import Any
 from conspectus.engine.truncated import LEAST_OVERLAP, MOST_KEPT, find_overlap, run_length
 from conspectus_serve.fingerprints import Fingerprint, without_number
 
-MESSAGE_OVERHEAD = 1_000  # added to the characters of a remembered message
+MESSAGE_OVERHEAD = 1_000
+"""Characters that a remembered message counts in addition to its own."""
 
 
 @dataclass(frozen=True, slots=True)

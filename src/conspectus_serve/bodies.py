@@ -18,8 +18,11 @@ from conspectus_serve.numbers import JsonReader
 from conspectus_serve.protocols import HttpError
 
 REMEMBERED_BODIES = 256
-REMEMBERED_BYTES = 8_000_000  # of all remembered bodies together
-LEAST_BYTES = 4_000  # of a remembered body: a shorter one is read quickly
+REMEMBERED_BYTES = 8_000_000
+"""Bytes of all remembered bodies together."""
+
+LEAST_BYTES = 4_000
+"""The fewest bytes of a remembered body: a shorter one is read quickly."""
 
 _SPACE_BYTES = b" \t\n\r"
 _SPACE = re.compile(r"[ \t\n\r]*")

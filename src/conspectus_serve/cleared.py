@@ -21,8 +21,11 @@ from conspectus.messages.blocks import blocks_of, kind_of
 THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details")
 """Types of blocks and items, and fields of messages."""
 
-LONGEST_NOTICE = 200  # characters
-LEAST_HEAD = 40  # fewest characters of a known text before a notice
+LONGEST_NOTICE = 200
+"""The most characters of a notice."""
+
+LEAST_HEAD = 40
+"""The fewest characters of a known text before a notice."""
 
 _REMOVAL_VERB = (
     r"(?:clear|remov|omit|truncat|prun|trimm|elid|snipp|compact|mask|hidden|dropp|expire|collaps"

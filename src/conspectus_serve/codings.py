@@ -12,15 +12,26 @@ from typing import Any, Protocol
 import brotli  # type: ignore[import-untyped]
 import zstandard
 
-GZIP_WINDOW = zlib.MAX_WBITS | 16  # zlib's number for gzip
-RAW_DEFLATE_WINDOW = -zlib.MAX_WBITS  # zlib's number for deflate without a header
-ZSTD_WINDOW = 2**27  # most bytes that a reader of zstd keeps
+GZIP_WINDOW = zlib.MAX_WBITS | 16
+"""Zlib's number for gzip."""
 
-GZIP_SLICE = 16_384  # bytes read at once: zlib copies all bytes after each member
-ZSTD_SLICE = 1_024  # bytes read at once: four bytes may grow to 128 KB, and zstd has no limit
+RAW_DEFLATE_WINDOW = -zlib.MAX_WBITS
+"""Zlib's number for deflate without a header."""
 
-GROWTH_ALWAYS_ALLOWED = 64_000_000  # bytes of a decompressed answer
-LARGEST_GROWTH = 200  # largest growth of a larger answer; JSON grows 5 to 20 times
+ZSTD_WINDOW = 2**27
+"""The most bytes that a reader of zstd keeps."""
+
+GZIP_SLICE = 16_384
+"""Bytes that are read at once: zlib copies all bytes after each member."""
+
+ZSTD_SLICE = 1_024
+"""Bytes that are read at once: four bytes may grow to 128 KB, and zstd has no limit."""
+
+GROWTH_ALWAYS_ALLOWED = 64_000_000
+"""The most bytes of a decompressed answer, however much it has grown."""
+
+LARGEST_GROWTH = 200
+"""The largest growth of a larger answer; JSON grows 5 to 20 times."""
 
 
 class CodingError(Exception):

@@ -25,8 +25,11 @@ SWITCH_SECONDS = 0.0005
 """After this time a computing thread lets another one run. Python's own 0.005 seconds add up,
 because a passing request changes threads several times."""
 
-BACKLOG = 2_048  # connections that wait to be accepted
-UNUSED_SECONDS = 75  # an unused connection is kept longer than clients keep theirs
+BACKLOG = 2_048
+"""Connections that wait to be accepted."""
+
+UNUSED_SECONDS = 75
+"""An unused connection is kept for this time, which is longer than clients keep theirs."""
 
 TOKEN_HELP = (
     "The secret that clients must send as x-conspectus-token, at least 16 characters. It is "
@@ -39,7 +42,8 @@ SECRET_HELP = (
     "The file with the secret from which names of tenants are made. It is created if it is missing."
 )
 WINDOW_HELP = "The input limit, in tokens, of models that the file of --config does not name."
-CANNOT_LISTEN = 6  # exit code if the port is taken, or the address is not one of this machine
+CANNOT_LISTEN = 6
+"""Exit code if the port is taken, or the address is not one of this machine."""
 
 
 def serve(

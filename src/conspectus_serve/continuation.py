@@ -13,12 +13,14 @@ from typing import Any
 from conspectus.engine.truncated import find_overlap
 from conspectus_serve.fingerprints import Fingerprint, FingerprintedHistory, without_number
 
-TAIL_LENGTH = 48  # newest talk messages of a thread that are stored for comparison
+TAIL_LENGTH = 48
+"""Newest talk messages of a thread that are stored for comparison."""
 
 LEAST_COMMON_SHARE = 0.75
 """Share of a thread's tail that a history must have, counted from the first common message."""
 
-LEAST_COMMON_SHARE_WITH_HINT = 0.5  # the same, if the client names the thread's session
+LEAST_COMMON_SHARE_WITH_HINT = 0.5
+"""The same share, if the client names the thread's session."""
 
 SUFFICIENT_END = 4
 """This number of common newest messages suffices, whatever the client drops or clears before
@@ -31,7 +33,8 @@ LEAST_SHARED_CHARACTERS = 400
 """Characters of JSON that these messages must have, so that a greeting does not connect two
 conversations."""
 
-MANY_SHARED_MESSAGES = 8  # this number suffices, however short they are
+MANY_SHARED_MESSAGES = 8
+"""So many shared messages suffice, however short they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,23 @@ from conspectus_serve.settings import ServeSettings, is_loopback
 
 logger = logging.getLogger("conspectus.serve")
 
-SECRET_BYTES = 32  # the length of a digest of SHA-256
-TENANT_OF_NAMES = "conspectus serve"  # the threads of this tenant are the names of our tenants
-REMEMBERED_HOSTS = 64  # remembered, with whether they are this machine; clients use few
-MOST_TENANTS = 1_000  # most tenants that a page shows
-CREDENTIALS = ("authorization", "x-api-key", "api-key")  # OpenAI's, Anthropic's, Azure's
-MOST_GZIP_MEMBERS = 1_000  # most in a request's body, because each costs as much as many bytes
+SECRET_BYTES = 32
+"""The length of a digest of SHA-256."""
+
+TENANT_OF_NAMES = "conspectus serve"
+"""The threads of this tenant are the names of our tenants."""
+
+REMEMBERED_HOSTS = 64
+"""Names of hosts that are remembered, with whether they are this machine; clients use few."""
+
+MOST_TENANTS = 1_000
+"""The most tenants that a page shows."""
+
+CREDENTIALS = ("authorization", "x-api-key", "api-key")
+"""Headers with a client's key: OpenAI's, Anthropic's, Azure's."""
+
+MOST_GZIP_MEMBERS = 1_000
+"""The most gzip members of a request's body, because each costs as much as many bytes."""
 
 _PLAIN_NAME = re.compile(r"[\w.@+-]{1,100}", re.ASCII)  # a name that is used as it is
 _SCHEME = re.compile(r"^(?:bearer|basic)\s", re.IGNORECASE)

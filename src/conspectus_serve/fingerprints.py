@@ -32,14 +32,16 @@ _TAGS_OF_PASSING_TEXT = ("system-reminder", "think", "thinking", "thought", "rea
 _ID_PART = re.compile(r"[A-Za-z0-9]{8,}+")
 _LETTER_BESIDE_DIGIT = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 
-CACHED_FINGERPRINTS = 16_384  # messages; clients send most of theirs with each request
+CACHED_FINGERPRINTS = 16_384
+"""Messages whose fingerprints are cached; clients send most of theirs with each request."""
 
 NEWEST_ANSWERS = 32
 """This number of newest answers is looked up one by one. Before them, one answer is looked up at
 each doubled distance, so that a few look-ups find a thread from far back."""
 
 _DISTANCES = (*range(1, NEWEST_ANSWERS), *(NEWEST_ANSWERS << doubling for doubling in range(24)))
-ANSWER_NAME_LENGTH = 4  # the names of so many talk messages, up to an answer, name it
+ANSWER_NAME_LENGTH = 4
+"""The names of so many talk messages, up to an answer, name it."""
 
 
 class UnknownMessage(dict[str, Any]):

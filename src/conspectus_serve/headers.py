@@ -7,8 +7,11 @@ from collections.abc import Iterable
 
 RawHeaders = list[tuple[bytes, bytes]]
 
-OWN_PREFIX = b"x-conspectus-"  # our own headers, which never pass to or from the upstream
-LONGEST_OWN_HEADER = 500  # characters
+OWN_PREFIX = b"x-conspectus-"
+"""Our own headers, which never pass to or from the upstream."""
+
+LONGEST_OWN_HEADER = 500
+"""The most characters of such a header."""
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"

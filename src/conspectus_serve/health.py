@@ -13,8 +13,11 @@ from conspectus.archive import Archive
 from conspectus.engine.history import LOCAL
 from conspectus.errors import ArchiveError
 
-PROBE_BYTES = 65_536  # bytes of the test value: a few bytes may fit on a full disk
-PROBES_APART = 1.0  # seconds between two test values, because anybody may ask
+PROBE_BYTES = 65_536
+"""Bytes of the test value: a few may fit on a full disk."""
+
+PROBES_APART = 1.0
+"""Seconds between two test values, because anybody may ask."""
 
 
 class ArchiveHealth:

@@ -19,18 +19,28 @@ from conspectus.core.records import Cost
 from conspectus_serve.protocols import COMPACT, HttpError
 from conspectus_serve.threads import scope_of
 
-OUR_MARK = "conspectus.v1."  # begins the content of our items; a provider's begins otherwise
-ITEM_CONTENT = "encrypted_content"  # the field of an item that clients send back untouched
-TRIGGER = {"type": "compaction_trigger"}  # the last item, with which Codex asks for a compaction
+OUR_MARK = "conspectus.v1."
+"""The beginning of the content of our items; a provider's begins otherwise."""
+
+ITEM_CONTENT = "encrypted_content"
+"""The field of an item that clients send back untouched."""
+
+TRIGGER = {"type": "compaction_trigger"}
+"""The last item, with which Codex asks for a compaction."""
 
 NAMES_PER_ROW = 64
 """Most names of responses in one row. So a long chain is found without a look-up for each response,
 and rows do not grow with the chain."""
 
-REMEMBERED_HISTORIES = 16  # histories that need not be read from the archive
+REMEMBERED_HISTORIES = 16
+"""Histories that need not be read from the archive."""
 
-HELD_SECONDS = 30 * 86_400  # providers keep a response for this time
-DELETED_ROW = " deleted"  # the note of a thread with the names of deleted responses
+HELD_SECONDS = 30 * 86_400
+"""For this time providers keep a response, and so do we."""
+
+DELETED_ROW = " deleted"
+"""The note of a thread with the names of deleted responses."""
+
 REMEMBERED_DELETIONS = 4_096
 
 NOT_HELD = (

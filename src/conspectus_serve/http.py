@@ -17,9 +17,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-FIRST_PROBE_SECONDS = 1.0  # until the first probe of a client that has closed its half
-LONGEST_PROBE_SECONDS = 30.0  # between two probes; each waits twice as long as the one before
-MOST_ZEROS = 8  # before the size of one chunk or another: RFC 9112, 7.1 allows any number
+FIRST_PROBE_SECONDS = 1.0
+"""Seconds until the first probe of a client that has closed its half."""
+
+LONGEST_PROBE_SECONDS = 30.0
+"""The most seconds between two probes; each waits twice as long as the one before."""
+
+MOST_ZEROS = 8
+"""The most zeros before the size of a chunk: RFC 9112, 7.1 allows any number."""
 
 INTERIM_ANSWER = b"HTTP/1.1 100 Continue\r\n\r\n"
 """An interim answer, which every client of HTTP/1.1 skips. If the client has gone, its system

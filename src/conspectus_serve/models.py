@@ -43,15 +43,23 @@ class EngineKey(NamedTuple):
     max_notes: int | None  # most tokens of notes that a client has asked for; None if it has not
 
 
-REMEMBERED_ENGINES = 32  # a limit, because clients choose the names of models
-REMEMBERED_SCHEMAS = 512  # sets of tools whose size is remembered
-REMEMBERED_MODELS = 1_024  # by tenant; what is learned of more is forgotten
+REMEMBERED_ENGINES = 32
+"""The most engines that are remembered: clients choose the names of models."""
+
+REMEMBERED_SCHEMAS = 512
+"""Sets of tools whose size is remembered."""
+
+REMEMBERED_MODELS = 1_024
+"""Models, by tenant, of which is remembered what was learned."""
 
 FREE_SHARE = 0.05
 """Share of a window that stays free, because sizes are estimates; the answer may use it."""
 
-MILLION = 1_000_000  # the window that Anthropic's beta `context-1m` gives a model
-MILLION_BETA = "context-1m"  # beginning of its name
+MILLION = 1_000_000
+"""The window that Anthropic's beta `context-1m` gives a model."""
+
+MILLION_BETA = "context-1m"
+"""The beginning of the name of this beta."""
 
 WINDOW_FIELDS = (
     "loaded_context_length",  # LM Studio
@@ -68,10 +76,17 @@ WINDOW_FIELDS = (
 
 # Some upstreams cut long requests silently. They report about the same number of tokens for two
 # requests of different size, and much less than both have.
-SILENT_CUT_SHARE = 0.7  # a report below this share of a request's tokens may show a cut
-SAME_REPORT = 0.03  # two reports of a cut window differ by no more than this share
-LARGER_REQUEST = 1.1  # the second request is so many times larger than the first
-LEAST_WINDOW = 1_000  # tokens; a report of fewer counts something else
+SILENT_CUT_SHARE = 0.7
+"""A report below this share of a request's tokens may show a cut."""
+
+SAME_REPORT = 0.03
+"""Two reports of a cut window differ by no more than this share."""
+
+LARGER_REQUEST = 1.1
+"""The second request is so many times larger than the first."""
+
+LEAST_WINDOW = 1_000
+"""The fewest tokens of a report; one of fewer counts something else."""
 
 SILENT_CUT = (
     "the upstream counts no more than %s tokens of requests that are larger, which is taken as the "

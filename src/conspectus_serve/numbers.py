@@ -15,7 +15,9 @@ from typing import Any
 
 from conspectus_serve.protocols import HttpError
 
-LONGEST_INTEGER = 4_000  # digits that Python reads and writes; it refuses more than 4,300
+LONGEST_INTEGER = 4_000
+"""The most digits of a number; Python refuses more than 4,300."""
+
 TOO_LARGE = {
     math.inf: "1e999",
     -math.inf: "-1e999",

@@ -35,10 +35,14 @@ METRICS_PATH = "/metrics"
 PAGE_PATH = "/conspectus"
 OWN_PATHS = (HEALTH_PATH, READINESS_PATH, METRICS_PATH, PAGE_PATH, f"{PAGE_PATH}/")
 
-CLIENT_LEFT = "client_left"  # the reason if the client disconnects before the answer ends
-UPSTREAM_STATUS = "upstream_status"  # the reason if the upstream answers with an error
+CLIENT_LEFT = "client_left"
+"""The reason if the client disconnects before the answer ends."""
 
-SECONDS_BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)  # bounds of the histogram
+UPSTREAM_STATUS = "upstream_status"
+"""The reason if the upstream answers with an error."""
+
+SECONDS_BOUNDS = (0.05, 0.25, 1.0, 5.0, 30.0, 120.0)
+"""Bounds of the histogram of durations."""
 
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
@@ -48,10 +52,17 @@ PAGE_HEADERS = {
     "x-content-type-options": "nosniff",
 }
 
-MOST_THREADS = 200  # on a page
-MOST_ORIGINALS = 300  # on a page
-MOST_CHARACTERS = 4_000  # of an original on a page
-SEARCH_TOKENS = 3_000  # of the answer to a search
+MOST_THREADS = 200
+"""The most threads on a page."""
+
+MOST_ORIGINALS = 300
+"""The most originals on a page."""
+
+MOST_CHARACTERS = 4_000
+"""The most characters of an original on a page."""
+
+SEARCH_TOKENS = 3_000
+"""Tokens of the answer to a search."""
 
 
 @dataclass(frozen=True, slots=True)

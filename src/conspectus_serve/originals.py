@@ -31,10 +31,17 @@ from conspectus_serve.withdrawn import (
     withdrawn_message,
 )
 
-REMEMBERED_THREADS = 256  # the newest request of each is remembered
-REMEMBERED_CHARACTERS = 32_000_000  # in all of them together
-SMALL_MESSAGE = 200  # talk of fewer characters is cut by no client
-REMEMBERED_CHAINS = 64  # chains whose covered messages are remembered
+REMEMBERED_THREADS = 256
+"""The most threads of which the newest request is remembered."""
+
+REMEMBERED_CHARACTERS = 32_000_000
+"""Characters of all of them together."""
+
+SMALL_MESSAGE = 200
+"""Talk of fewer characters is cut by no client."""
+
+REMEMBERED_CHAINS = 64
+"""Chains whose covered messages are remembered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,14 @@ ANTHROPIC_ERROR_TYPES = {
 }
 """Types of Anthropic's errors by status, for the endpoint's own errors."""
 
-REMEMBERED_PATHS = 64  # paths whose route is remembered; clients use few
-TOO_LONG = "context_length_exceeded"  # the error code with which clients recognise a full window
-LONGEST_LOGGED = 80  # characters of a client's text in the log
+REMEMBERED_PATHS = 64
+"""Paths whose route is remembered; clients use few."""
+
+TOO_LONG = "context_length_exceeded"
+"""The error code with which clients recognise a full window."""
+
+LONGEST_LOGGED = 80
+"""The most characters of a client's text in the log."""
 
 
 REASONS = {

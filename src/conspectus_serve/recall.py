@@ -24,7 +24,8 @@ from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus.serve")
 
-REMEMBERED_TURNS = 256  # turns whose recalled originals are remembered
+REMEMBERED_TURNS = 256
+"""Turns whose recalled originals are remembered."""
 
 
 class RecallForRequests:

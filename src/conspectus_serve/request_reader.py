@@ -38,11 +38,17 @@ from conspectus_serve.resources import MessageNotUnderstood, Resources
 from conspectus_serve.threads import ThreadMatch, hint_of, scope_of
 
 THREAD_HEADER = "x-conspectus-thread"
-LARGE_BODY = 50_000  # bytes; small requests need not wait for a larger one
-LONGEST_NAME = 200  # characters of a thread's name in a header, or of a model's name
+LARGE_BODY = 50_000
+"""Bytes from which a request is read apart, so that small ones need not wait for it."""
 
-LEAST_NOTES = 1_024  # tokens that notes may always have if a client asks for a compaction
-NOTES_SHARE = 0.25  # share of the history's tokens that notes of a longer history may have
+LONGEST_NAME = 200
+"""Characters of a thread's name in a header, or of a model's name."""
+
+LEAST_SUMMARY_TOKENS = 1_024
+"""Tokens that a summary may always have if a client asks for a compaction."""
+
+SUMMARY_SHARE = 0.25
+"""Share of a longer history's tokens that its summary may have."""
 
 
 class RequestReader:
@@ -256,7 +262,7 @@ class RequestReader:
         window = self._models.window(read.model, learned, betas)
         meter = self._models.meter(read.model)
         tokens = meter.count_list(read.history) if meter.counts_lists else fingerprinted.tokens
-        max_notes = max(LEAST_NOTES, int(tokens * NOTES_SHARE))
+        max_notes = max(LEAST_SUMMARY_TOKENS, int(tokens * SUMMARY_SHARE))
         engine_key = EngineKey(read.model, window, max_notes if read.asks_for_compaction else None)
         fixed_tokens = self._models.fixed_tokens(request.route.protocol, read.fields, meter)
         room = self._models.room(read.fields, window, fixed_tokens)

@@ -28,7 +28,8 @@ from conspectus.messages.alternation import AlternateRoles
 from conspectus.model.windows import input_limit_named
 
 SECTION = "serve"
-LARGEST_BODY = 64_000_000  # most bytes of a request by default; twice Anthropic's limit
+LARGEST_BODY = 64_000_000
+"""The most bytes of a request by default; twice Anthropic's limit."""
 
 DEFAULT_SUMMARIZATION = {
     "enabled": True,
@@ -39,7 +40,8 @@ DEFAULT_SUMMARIZATION = {
 provider's cache of the history invalid."""
 
 UPSTREAM_DESCRIPTION = "the provider, such as https://api.openai.com; also as --upstream"
-SHORTEST_TOKEN = 16  # characters; a shorter token can be guessed
+SHORTEST_TOKEN = 16
+"""The fewest characters of a token; a shorter one can be guessed."""
 
 CONTAINER_HOSTS = ("host.docker.internal", "host.containers.internal", "gateway.docker.internal")
 """Names by which Docker and Podman call the machine that they run on."""

@@ -32,10 +32,17 @@ logger = logging.getLogger("conspectus.serve")
 
 _SESSION_IN_THREAD = re.compile(r"(t-[0-9a-f]{16})/(t-[0-9a-f]{16})")
 
-NEAREST_KEYS = 3  # answers that are looked up first, and nearly always suffice
-REMEMBERED_ANSWERS = 4_096  # answers whose threads are known without the archive
-MOST_UNWRITTEN = 16_384  # newest rows that wait for an archive that cannot be written
-MOST_THREADS_OF_ANSWER = 4  # newest threads that are stored for an answer
+NEAREST_KEYS = 3
+"""Answers that are looked up first, and nearly always suffice."""
+
+REMEMBERED_ANSWERS = 4_096
+"""Answers whose threads are known without the archive."""
+
+MOST_UNWRITTEN = 16_384
+"""Newest rows that wait for an archive that cannot be written."""
+
+MOST_THREADS_OF_ANSWER = 4
+"""Newest threads that are stored for an answer."""
 
 
 WEAK_HINT = "~"

@@ -20,9 +20,14 @@ from conspectus_serve.settings import ServeSettings
 from conspectus_serve.upstream_answer import UpstreamAnswer
 from conspectus_serve.upstream_failures import http_error_for
 
-UNUSED_SECONDS = 4.0  # an unused connection is kept, less than servers keep theirs
-CONNECTING_SECONDS = 15.0  # the upstream has this time to accept a connection
-LONGEST_HEADER = 65_536  # bytes of a header of an answer
+UNUSED_SECONDS = 4.0
+"""An unused connection is kept for this time, which is less than servers keep theirs."""
+
+CONNECTING_SECONDS = 15.0
+"""The upstream has this time to accept a connection."""
+
+LONGEST_HEADER = 65_536
+"""Bytes of a header of an answer."""
 
 HEADERS_OF_AIOHTTP = ("accept", "accept-encoding", "content-type", "user-agent")
 """Headers that aiohttp would add if a client sends none."""

@@ -19,10 +19,17 @@ from conspectus_serve.upstream_failures import http_error_for
 REFUSING_STATUSES = frozenset((400, 413, 422, 429, *range(500, 600)))
 """Statuses with which upstreams refuse a request that is too long."""
 
-LARGEST_ERROR = 1_000_000  # bytes of a refusal; a larger body is no provider's error
-LARGEST_OPENING = 64_000  # first bytes of an answer of 200 in which an error is looked for
-OPENING_SECONDS = 2.0  # these bytes are held back for this time
-DRAINING_SECONDS = 0.2  # for an answer to end after its last event, so that the connection is kept
+LARGEST_ERROR = 1_000_000
+"""Bytes of a refusal; a larger body is no provider's error."""
+
+LARGEST_OPENING = 64_000
+"""First bytes of an answer of 200 in which an error is looked for."""
+
+OPENING_SECONDS = 2.0
+"""These bytes are held back for this time."""
+
+DRAINING_SECONDS = 0.2
+"""Time for an answer to end after its last event, so that the connection is kept."""
 
 ENDED_STATUSES = (
     "completed",
@@ -32,9 +39,14 @@ ENDED_STATUSES = (
 UNDER_WAY_STATUSES = ("queued", "in_progress")
 ITEM_DONE = b'"response.output_item.done"'
 
-USAGE_HEAD = 8_192  # bytes at the beginning of an answer in which usage is looked for
-USAGE_TAIL = 16_384  # and at its end
-LONGEST_CLOSING_EVENT = 64  # most bytes that `Protocol.closing_events` matches
+USAGE_HEAD = 8_192
+"""Bytes at the beginning of an answer in which usage is looked for."""
+
+USAGE_TAIL = 16_384
+"""Bytes at its end in which it is looked for."""
+
+LONGEST_CLOSING_EVENT = 64
+"""The most bytes that `Protocol.closing_events` matches."""
 
 _LINE_END = re.compile(rb"[\r\n]")
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")

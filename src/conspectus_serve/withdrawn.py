@@ -19,7 +19,8 @@ from conspectus.archive import Archive, Scope, UncoveredOriginal
 from conspectus_serve.fingerprints import Fingerprint
 from conspectus_serve.locks import ScopeLocks
 
-REMEMBERED_THREADS = 256  # threads whose withdrawn messages are known without the archive
+REMEMBERED_THREADS = 256
+"""Threads whose withdrawn messages are known without the archive."""
 
 
 class WithdrawnMessage(NamedTuple):

@@ -6,6 +6,7 @@ the function as it is.
 """
 
 import ast
+import builtins
 import textwrap
 from pathlib import Path
 
@@ -58,7 +59,33 @@ def planted(text: str, names: list[str], wrong: str) -> str:
         raise ValueError(f"with the defect it is no Python: {error}") from error
     if lines == text:
         raise ValueError("nothing is changed")
+    unknown = _unknown_names(ast.parse(lines))
+    if unknown:
+        raise ValueError(f"the wrong form uses what the module does not have: {unknown}")
     return lines
+
+
+def _unknown_names(module: ast.Module) -> list[str]:
+    """Return names that are used in a module and defined nowhere in it.
+
+    A wrong form with such a name fails whatever the test looks at, so it proves nothing.
+    """
+    known = {*dir(builtins), "__file__", "__name__"}
+    used: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            used.add(node.id)
+        elif isinstance(node, ast.Name):
+            known.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            known.add(node.name)
+        elif isinstance(node, ast.arg):
+            known.add(node.arg)
+        elif isinstance(node, ast.alias):
+            known.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs) and node.name:
+            known.add(node.name)
+    return sorted(used - known)
 
 
 def _find(scope: list[ast.stmt], name: str) -> Function | ast.Assign | ast.AnnAssign | None:

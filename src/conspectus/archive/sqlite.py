@@ -19,16 +19,16 @@ from conspectus.archive.tables import KIND_NUMBERS, SCHEMA, Tables, Transaction
 from conspectus.archive.values import ItemsByKind, Scope, key_bytes
 from conspectus.errors import ArchiveError
 
-BUSY = 5.0
+BUSY_SECONDS = 5.0
 """Seconds to wait for another process that writes to the same file."""
 
-SETUP_RETRY = 0.05
+SETUP_RETRY_SECONDS = 0.05
 """Seconds between two tries to make the tables."""
 
-PAGE_SIZE = 2048
+PAGE_BYTES = 2048
 """Bytes of a page; a large value takes whole pages, so small ones waste less."""
 
-CACHE_SIZE = 256
+CACHE_KIB = 256
 """KiB for the cache of each connection. Every thread has a connection."""
 
 VERSION = 5
@@ -141,8 +141,8 @@ class SqliteTables(Tables):
         if self._path is not None and not writes:
             yield
             return
-        # For a file, this lock is only a courtesy: after `BUSY` seconds SQLite's own lock decides.
-        patience = -1 if self._path is None else BUSY
+        # For a file, this lock is only a courtesy: after `BUSY_SECONDS` SQLite's own lock decides.
+        patience = -1 if self._path is None else BUSY_SECONDS
         is_held = self._write_lock.acquire(timeout=patience)
         try:
             yield
@@ -227,7 +227,7 @@ class SqliteTables(Tables):
     def _new_connection(self) -> sqlite3.Connection:
         """Return a connection that sees what a new process would see."""
         assert self._path is not None
-        return sqlite3.connect(f"{self._path.as_uri()}?mode=rw", BUSY, uri=True)
+        return sqlite3.connect(f"{self._path.as_uri()}?mode=rw", BUSY_SECONDS, uri=True)
 
     def _connection(self) -> _Connection:
         """Return the connection of this thread."""
@@ -253,14 +253,14 @@ class SqliteTables(Tables):
             raise self._changed_files_error()  # SQLite would make an empty file
         connection = sqlite3.connect(
             self._address,
-            BUSY,
+            BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
             factory=_Connection,
             uri=True,
         )
         connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
-        connection.execute(f"PRAGMA cache_size=-{CACHE_SIZE}")  # SQLite counts KiB below zero
+        connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")  # SQLite counts KiB below zero
         if files and self._is_set_up and is_first:
             files.begin(connection)
         self._connections.add(connection)
@@ -271,7 +271,7 @@ class SqliteTables(Tables):
 
         A file that has them is opened without a lock.
         """
-        deadline = time.monotonic() + BUSY
+        deadline = time.monotonic() + BUSY_SECONDS
         while True:
             version, table_count = connection.execute(STATE).fetchone()
             if version == VERSION:
@@ -281,14 +281,14 @@ class SqliteTables(Tables):
                     f"The archive {self._path} was made by another version, or by another program; "
                     "upgrade conspectus to open it, or choose another path."
                 )
-            connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
+            connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             try:  # SQLite does not wait for a lock here
                 connection.execute("PRAGMA journal_mode=WAL")
             except sqlite3.OperationalError:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(SETUP_RETRY)
+                time.sleep(SETUP_RETRY_SECONDS)
                 continue
             with self.transaction(writes=True) as run:
                 if run("PRAGMA user_version") == [(0,)]:  # nobody else has made them since

@@ -18,8 +18,12 @@ from conspectus.cli.output import ESCAPED
 from conspectus.errors import ArchiveError, ConspectusError, InputError, StuckError, SummaryError
 
 DONE, STUCK, BAD_INPUT, ARCHIVE_FAILED, NO_SUMMARY, WORSE, CANNOT_LISTEN = range(7)
-INTERNAL = 70  # EX_SOFTWARE of BSD
-INTERRUPTED = 130  # as a shell says it: 128 and the signal
+INTERNAL = 70
+"""The exit code of an error inside, EX_SOFTWARE of BSD."""
+
+INTERRUPTED = 130
+"""The exit code as a shell says it: 128 and the signal."""
+
 CLOSED = 141
 MEANINGS = {
     DONE: "done",
@@ -42,10 +46,14 @@ CODES = (
     (OSError, BAD_INPUT),  # of the caller's files and streams
     (Exception, INTERNAL),
 )
-COMMANDS = "conspectus.commands"  # entry points of other packages
-DEBUG = "CONSPECTUS_DEBUG"  # environment variable that asks for tracebacks
+COMMANDS = "conspectus.commands"
+"""Entry points of other packages."""
 
-HARMLESS = ["hook"]  # always end with 0, because another code would stop their callers
+DEBUG = "CONSPECTUS_DEBUG"
+"""Environment variable that asks for tracebacks."""
+
+HARMLESS = ["hook"]
+"""Commands that always end with 0, because another code would stop their callers."""
 
 
 class Program(TyperGroup):

@@ -18,8 +18,11 @@ from conspectus.errors import InputError, NotFoundError
 from conspectus.recall.flow import unknown_thread
 from conspectus.tokens import family_of
 
-LOCAL = "local"  # the tenant of a single user
-IN_MEMORY = ("memory:", ":memory:")  # archives that are gone after the command
+LOCAL = "local"
+"""The tenant of a single user."""
+
+IN_MEMORY = ("memory:", ":memory:")
+"""Archives that are gone after the command."""
 
 UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 

@@ -19,13 +19,24 @@ import typer
 
 from conspectus.errors import InputError
 
-ESCAPED = "backslashreplace"  # how characters are written that an encoding does not have
+ESCAPED = "backslashreplace"
+"""How characters are written that an encoding does not have."""
+
 STDOUT = Path("-")
-NUMERIC = "0123456789$–"  # the first characters of numbers, and the sign for none
-UNFOLDED = 10_000  # columns of a table that is not printed on a terminal
-SEPARATORS = str.maketrans("\t\n", "  ")  # the separators of cells and rows, which no cell may have
-PATIENCE = 2.0  # seconds until progress is shown
-PACE = 5.0  # seconds between two lines of progress
+NUMERIC = "0123456789$–"
+"""The first characters of numbers, and the sign for none."""
+
+UNFOLDED_COLUMNS = 10_000
+"""Columns of a table that is not printed on a terminal."""
+
+SEPARATORS = str.maketrans("\t\n", "  ")
+"""The separators of cells and rows, which no cell may have."""
+
+PATIENCE_SECONDS = 2.0
+"""Seconds until progress is shown."""
+
+PACE_SECONDS = 5.0
+"""Seconds between two lines of progress."""
 
 
 def printable(text: str) -> str:
@@ -87,7 +98,7 @@ def print_table(lines: Sequence[Sequence[str]], *, bad: Collection[tuple[int, in
         table.add_row(*(Text(printable(cell), style) for cell, style in cells))
     console = Console(file=sys.stdout, highlight=False)
     if not console.is_terminal:
-        console.width = UNFOLDED
+        console.width = UNFOLDED_COLUMNS
     with console.capture() as capture:
         console.print(table)
     for text in capture.get().splitlines():
@@ -100,16 +111,16 @@ def print_json(data: Any) -> None:
 
 @contextlib.contextmanager
 def working(label: str) -> Iterator[None]:
-    """Show progress on standard error, if the work takes longer than `PATIENCE`."""
+    """Show progress on standard error, if the work takes longer than `PATIENCE_SECONDS`."""
     start = time.monotonic()
     ended = threading.Event()
 
     def remind() -> None:
-        wait = PATIENCE
+        wait = PATIENCE_SECONDS
         while not ended.wait(wait):
             with contextlib.suppress(OSError, ValueError):  # nobody need listen
                 say(f"conspectus: {label} ({time.monotonic() - start:.0f} s)", err=True)
-            wait = PACE
+            wait = PACE_SECONDS
 
     thread = threading.Thread(target=remind, daemon=True)
     thread.start()

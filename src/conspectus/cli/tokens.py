@@ -16,8 +16,12 @@ from conspectus.model import windows
 from conspectus.tokens import KNOWN, MAY_BE_HIGH, MAY_BE_LOW, TokenMeter
 from conspectus.transcripts import HistoryFile, mend, read_history
 
-LARGEST = 5  # the largest messages, which are listed one by one
-START = 60  # characters of each that are shown
+LISTED_MESSAGES = 5
+"""The largest messages, which are listed one by one."""
+
+SHOWN_CHARACTERS = 60
+"""Characters of each that are shown."""
+
 MODEL = "The model that reads the history, such as gpt-4o. Default: the model that FILE names."
 COUNTER = "The vocabulary of the model: tiktoken:o200k_base, or tokenizers:FILE."
 UNKNOWN = (
@@ -67,7 +71,7 @@ def _count(history: HistoryFile, model: str, counter: str | None) -> dict[str, A
         row = by_role.setdefault(entry.role, {"messages": 0, "tokens": 0})
         row["messages"] += 1
         row["tokens"] += size
-        start = " ".join(entry.reading[: 2 * START].split())[:START]
+        start = " ".join(entry.reading[: 2 * SHOWN_CHARACTERS].split())[:SHOWN_CHARACTERS]
         rows.append({"index": index, "role": entry.role, "tokens": size, "start": start})
     return {
         "format": history.format.name,
@@ -81,7 +85,7 @@ def _count(history: HistoryFile, model: str, counter: str | None) -> dict[str, A
             name: sum(map(TokenMeter(model=name).count_entry, entries)) for name in KNOWN
         },
         "by_role": by_role,
-        "largest": sorted(rows, key=lambda row: -row["tokens"])[:LARGEST],
+        "largest": sorted(rows, key=lambda row: -row["tokens"])[:LISTED_MESSAGES],
         "exchanges": sum(bool(entry.calls) for entry in entries),
         "calls_without_result": list(pairs.unanswered),
         "results_without_call": list(pairs.orphans),

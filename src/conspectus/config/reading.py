@@ -18,10 +18,17 @@ from pydantic import BaseModel, ValidationError
 from conspectus.archive import without_password
 from conspectus.errors import ConfigError, did_you_mean
 
-SECTION = "summarization"  # our section; the others belong to other programs
-OTHERS = ("models", "skills")  # sections of other programs that we read
-LONGEST_PROBLEM = 2_000  # most characters of a mistake that are shown
-LONGEST_VALUE = 60  # most characters of a wrong value that are shown
+SECTION = "summarization"
+"""Our section; the others belong to other programs."""
+
+OTHERS = ("models", "skills")
+"""Sections of other programs that we read."""
+
+LONGEST_PROBLEM = 2_000
+"""The most characters of a mistake that are shown."""
+
+LONGEST_VALUE = 60
+"""The most characters of a wrong value that are shown."""
 
 Location = tuple[str | int, ...]  # keys and list indexes, inside the section
 

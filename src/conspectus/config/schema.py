@@ -45,7 +45,9 @@ DISABLED_VALUES = (
     "f",
     "0",
 )  # values of `enabled`, as pydantic reads them
-OBSOLETE_PREFIX = "preserve_recent_skill_"  # keys of earlier versions of DeerFlow, without effect
+OBSOLETE_PREFIX = "preserve_recent_skill_"
+"""Keys of earlier versions of DeerFlow, without effect."""
+
 MISPLACED_KEYS = ("trigger", "keep", "trim_tokens_to_summarize", "summary_prompt")
 """Keys of the section that a user may have written outside of it. No other section has such a
 name."""

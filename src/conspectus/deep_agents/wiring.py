@@ -31,7 +31,8 @@ from conspectus.observe import log
 # it.
 UnsupportedContentMiddleware: Any = getattr(parts, "UnsupportedContentMiddleware", None)
 
-ORIGINAL = real.create_deep_agent  # for callers that replace it by ours
+ORIGINAL = real.create_deep_agent
+"""Deep Agents' own function, for callers that replace it by ours."""
 
 
 @wraps(ORIGINAL, assigned=())  # the signature

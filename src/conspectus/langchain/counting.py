@@ -20,8 +20,11 @@ from conspectus.langchain.history_sizes import HistorySizes, MessageCount, Repor
 from conspectus.model.calls import model_and_provider
 from conspectus.tokens import TokenMeter
 
-MOST_SCALE = 1.25  # LangChain's limit for scaling its approximation up by reported usage
-ANTHROPIC_CHARACTERS = 3.3  # characters a token in LangChain's count for Anthropic's models
+MOST_SCALE = 1.25
+"""LangChain's limit for scaling its approximation up by reported usage."""
+
+ANTHROPIC_CHARACTERS = 3.3
+"""Characters a token in LangChain's count for Anthropic's models."""
 
 ALIASES = {
     "amazon_bedrock": frozenset({"bedrock", "bedrock_converse"}),

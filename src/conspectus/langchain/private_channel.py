@@ -13,8 +13,11 @@ from typing import Any
 from langgraph.channels import LastValue
 from langgraph.errors import EmptyChannelError
 
-READERS = "langgraph.pregel._io"  # the module with all that reads channels by name
-LOOP = "langgraph.pregel._loop"  # the module that sends what a step has made to the stream
+READERS_MODULE = "langgraph.pregel._io"
+"""The module with all that reads channels by name."""
+
+LOOP_MODULE = "langgraph.pregel._loop"
+"""The module that sends what a step has made to the stream."""
 
 
 class PrivateValue(LastValue[Any]):
@@ -47,8 +50,8 @@ def _is_read_for_stream() -> bool:
     clients get the channel like any other.
     """
     frame = sys._getframe(2)
-    while frame.f_globals.get("__name__") == READERS and frame.f_back is not None:
+    while frame.f_globals.get("__name__") == READERS_MODULE and frame.f_back is not None:
         if frame.f_code.co_name == "map_output_values":
             return True
         frame = frame.f_back
-    return frame.f_globals.get("__name__") == LOOP
+    return frame.f_globals.get("__name__") == LOOP_MODULE

@@ -29,7 +29,8 @@ from conspectus.messages.thoughts import without_stale_thoughts
 LASTING: frozenset[RefusedFeature] = frozenset(("roles", "system"))
 """Features that a model refuses in each request."""
 
-MODELS = 64  # most models that are remembered
+MOST_MODELS = 64
+"""The most models that are remembered."""
 
 SENT_AGAIN: dict[RefusedFeature, str] = {
     "thoughts": "the provider refused thoughts of the model: sent without them",
@@ -43,7 +44,7 @@ class RefusedFeatures:
 
     def __init__(self, setting: AlternateRoles) -> None:
         self._setting: AlternateRoles = setting
-        self._learned = BoundedCache[str, frozenset[RefusedFeature]](MODELS)
+        self._learned = BoundedCache[str, frozenset[RefusedFeature]](MOST_MODELS)
         self._has_learned = False
 
     def features_of(self, model: object) -> frozenset[RefusedFeature]:

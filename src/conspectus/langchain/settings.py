@@ -66,8 +66,11 @@ COUNTS_MESSAGES = (
 
 NEVER_CALLED = "is never called here: give a function as summarizer=, or set trigger= and keep="
 
-TOOL_SETS = 8  # sets of tools whose size is cached; the cache holds their tools
-STORES = 8  # stores of graphs whose archives stay open for the next step
+TOOL_SETS = 8
+"""Sets of tools whose size is cached; the cache holds their tools."""
+
+STORES = 8
+"""Stores of graphs whose archives stay open for the next step."""
 
 RECALL_SHARE = 0.25
 """Largest share of the budget for messages that recalled originals take."""

@@ -32,10 +32,17 @@ from conspectus.langchain.private_channel import PrivateValue
 FORKED = "_deepagents_forked_context"
 """Set by Deep Agents in the state of a subagent that has inherited its parent's."""
 
-SNAPSHOT = 50  # updates after which a preserved channel is written whole
-FOCUS = 2_000  # most characters of a focus
-MAIN = "main"  # the session of a graph that no other graph has called
-DERIVED = "unnamed-"  # prefix of an id that is derived from its message
+SNAPSHOT_UPDATES = 50
+"""Updates after which a preserved channel is written whole."""
+
+MOST_FOCUS_CHARACTERS = 2_000
+"""The most characters of a focus."""
+
+MAIN = "main"
+"""The session of a graph that no other graph has called."""
+
+DERIVED = "unnamed-"
+"""Prefix of an id that is derived from its message."""
 
 Tenant = str | Callable[[Any], str | None] | None
 Name = Annotated[str, Field(min_length=1)]
@@ -83,7 +90,7 @@ class PreservedState(AgentState[Any]):
     """
 
     messages: Required[
-        Annotated[list[AnyMessage], DeltaChannel(add_writes, snapshot_frequency=SNAPSHOT)]
+        Annotated[list[AnyMessage], DeltaChannel(add_writes, snapshot_frequency=SNAPSHOT_UPDATES)]
     ]
 
 
@@ -243,12 +250,12 @@ class RequestedCompaction(Stored):
 
     CHANNEL = "_conspectus_requested_compaction"
 
-    focus: Annotated[str, Field(max_length=FOCUS)] = ""
+    focus: Annotated[str, Field(max_length=MOST_FOCUS_CHARACTERS)] = ""
 
     @classmethod
     def of(cls, focus: str | None) -> dict[str, Any]:
         """Make the update of a state that requests a compaction at the next step."""
-        return cls(focus=check_text(focus, "focus").strip()[:FOCUS]).as_update()
+        return cls(focus=check_text(focus, "focus").strip()[:MOST_FOCUS_CHARACTERS]).as_update()
 
 
 # Names

@@ -12,11 +12,18 @@ from conspectus.recall.hits import Hit, hit_of
 from conspectus.recall.originals import READ_AT_ONCE, ChainOriginals
 from conspectus.recall.packing import Packing
 
-RESULTS_AFTER = 100  # results of a call are looked for in so many messages after it
-RESULTS_AMONG_NEWEST = 20  # and in so many newest messages, because a result may come late
-LEAST_KEY_LENGTH = 8  # fewest characters of a key that name a message
+RESULTS_AFTER = 100
+"""Results of a call are looked for in so many messages after it."""
+
+RESULTS_AMONG_NEWEST = 20
+"""They are also looked for in so many newest messages, because a result may come late."""
+
+LEAST_KEY_LENGTH = 8
+"""The fewest characters of a key that name a message."""
+
 MAX_CALL_DIGITS = 9
-SHOWN_CHARACTERS = 80  # of an id in an error
+SHOWN_CHARACTERS = 80
+"""Characters of an id that an error shows."""
 
 
 def quoted_id(name: str) -> str:

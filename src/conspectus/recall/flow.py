@@ -15,7 +15,8 @@ from conspectus.recall.chain_index import ChainIndex
 from conspectus.recall.originals import ChainOriginals
 from conspectus.recall.packing import Packing, RecallResult
 
-NAMED_SESSIONS = 5  # sessions that an error names at most
+NAMED_SESSIONS = 5
+"""Sessions that an error names at most."""
 
 
 async def recall_flow(

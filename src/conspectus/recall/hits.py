@@ -9,8 +9,12 @@ from conspectus.archive.values import Archived
 from conspectus.messages.harmless import BREAKS, as_notes
 from conspectus.messages.message import sendable
 
-MAX_LABEL = 64  # characters of a name or a date that are shown
-ROW_CHARACTERS = 400  # characters in which the head of a table and a row are looked for
+MAX_LABEL = 64
+"""Characters of a name or a date that are shown."""
+
+ROW_CHARACTERS = 400
+"""Characters in which the head of a table and a row are looked for."""
+
 COLUMN_DIVIDERS = "|\t,"
 
 _CODE = re.compile(r"[{}()=;]")
@@ -63,16 +67,16 @@ class Hit:
     @property
     def note(self) -> str:
         """Which part of the message is shown, and where to read on; empty for a whole message."""
-        notes: list[str] = []
+        hints: list[str] = []
         if self.is_part and not self.text:
-            notes.append(f"the message ends at character {self.whole:,}")
+            hints.append(f"the message ends at character {self.whole:,}")
         elif self.is_part:
-            notes.append(f"characters {self.begin + 1:,}-{self.end:,} of {self.whole:,}")
+            hints.append(f"characters {self.begin + 1:,}-{self.end:,} of {self.whole:,}")
             if self.end < self.whole:
-                notes.append(f"next: at={self.end}")
+                hints.append(f"next: at={self.end}")
         if self.columns:
-            notes.append(f"columns: {label(self.columns)}")
-        return "; ".join(notes)
+            hints.append(f"columns: {label(self.columns)}")
+        return "; ".join(hints)
 
     @property
     def shown_name(self) -> str:
@@ -121,18 +125,18 @@ def hit_of(
     begin, end = span or (0, whole)
     begin = min(begin, whole)
     return Hit(
-        original.id,
-        original.cite,
-        original.key,
-        original.role,
-        original.name,
-        original.date,
-        original.text[begin:end],
-        score,
-        begin,
-        whole,
-        _columns_above(original.text, begin),
-        position,
+        id=original.id,
+        cite=original.cite,
+        key=original.key,
+        role=original.role,
+        name=original.name,
+        date=original.date,
+        text=original.text[begin:end],
+        score=score,
+        begin=begin,
+        whole=whole,
+        columns=_columns_above(original.text, begin),
+        position=position,
     )
 
 

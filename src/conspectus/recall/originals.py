@@ -15,8 +15,11 @@ from conspectus.archive.passages import (
 from conspectus.archive.values import Archived
 from conspectus.recall.chain_index import ChainIndex
 
-READ_AT_ONCE = 10  # messages; more would seldom fit
-MAX_BYTES_WHOLE = int(UNDIVIDED_PASSAGES * PASSAGE_BYTES)  # of a message that may be shown whole
+READ_AT_ONCE = 10
+"""Messages that are read at once; more would seldom fit."""
+
+MAX_BYTES_WHOLE = int(UNDIVIDED_PASSAGES * PASSAGE_BYTES)
+"""The most bytes of a message that may be shown whole."""
 
 
 class ChainOriginals:

@@ -10,14 +10,21 @@ from conspectus.archive.passages import best_division
 from conspectus.notes.cutting import common_limit
 from conspectus.recall.hits import Hit, label
 
-LEAST_CHARACTERS = 16  # of a message that is shown in part
-MAX_MISSES = 8  # after so many messages in a row that do not fit, no other is tried
+LEAST_CHARACTERS = 16
+"""The fewest characters of a message that is shown in part."""
+
+MAX_MISSES = 8
+"""After so many messages in a row that do not fit, no other is tried."""
+
 SHARED_ROOM = 0.95
 """Share of the tokens that the messages of a range divide: a joined text may have more tokens than
 its parts."""
 
-FAIR_TOKENS = 160  # each message of a range gets at least this number, if it has that many
-MAX_TOKEN_LENGTH = 128  # most characters of a token: the longest runs of blanks in vocabularies
+FAIR_TOKENS = 160
+"""Each message of a range gets at least this number, if it has that many."""
+
+MAX_TOKEN_LENGTH = 128
+"""The most characters of a token: the longest runs of blanks in vocabularies."""
 
 NO_ROOM = "(what was found takes more than {:,} tokens; ask with more tokens)"
 

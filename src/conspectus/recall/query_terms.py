@@ -7,9 +7,15 @@ from collections.abc import Iterator
 
 from conspectus.archive.passages import CAMEL_CASE, MAX_WORD, WORD, plain
 
-MAX_TERMS = 48  # different terms of a query that count
-MAX_PHRASES = 8  # phrases that count
-END_CHARACTERS = 2_000  # read at each end of a query, where a question is
+MAX_TERMS = 48
+"""Different terms of a query that count."""
+
+MAX_PHRASES = 8
+"""Phrases that count."""
+
+END_CHARACTERS = 2_000
+"""Characters that are read at each end of a query, where a question is."""
+
 QUOTED = re.compile(r"[\"“`]([^\"“”`]{3,200})[\"”`]")
 GROUP_EXPONENT = -0.75
 """Each of `n` terms that are made from one name or run has the weight `n ** GROUP_EXPONENT`:

@@ -20,8 +20,11 @@ from typing import NamedTuple
 
 from conspectus.recall.chain_index import ChainIndex
 
-POOL_SIZE = 100  # passages with most of the terms by rarity; the candidates are among them
-CANDIDATES = 30  # ranked passages, without the short messages around them
+POOL_SIZE = 100
+"""Passages with most of the terms by rarity; the candidates are among them."""
+
+CANDIDATES = 30
+"""Ranked passages, without the short messages around them."""
 
 K1 = 1.2
 """BM25: how fast further occurrences of a term stop to count; 1.2 is the usual value."""
@@ -29,8 +32,12 @@ K1 = 1.2
 B = 0.75
 """BM25: how much the length of a passage counts, from 0 to 1; 0.75 is the usual value."""
 
-COVERAGE = 0.5  # weight of the share of the query that is in or around a passage
-AFTER_QUESTION = 0.06  # bonus of a message after a question, in a talk
+COVERAGE = 0.5
+"""Weight of the share of the query that is in or around a passage."""
+
+AFTER_QUESTION = 0.06
+"""Bonus of a message after a question, in a talk."""
+
 BRIEF_STATEMENT = 0.1
 """Bonus of a user's short statement near an assistant's long answer with the same terms."""
 
@@ -39,8 +46,11 @@ LONG_SPEECH = 0.65
 term. If calls are near, a long text is an agent's own reasoning, or its task, and keeps its whole
 score."""
 
-MAX_PASSAGES_TYPED = 2  # of a typed text; a longer one is pasted, and counts as a long speech
-LEAST_SHARE = 0.2  # nothing with less than this share of the best score is shown
+MAX_PASSAGES_TYPED = 2
+"""The most passages of a typed text; a longer one is pasted, and counts as a long speech."""
+
+LEAST_SHARE = 0.2
+"""Nothing with less than this share of the best score is shown."""
 
 Postings = Mapping[str, Collection[int]]
 """The numbers of the passages that have each term."""

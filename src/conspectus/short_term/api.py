@@ -22,7 +22,9 @@ from conspectus.short_term.running_summary import SummarizationResult
 from conspectus.short_term.settings import NodeSettings, ShortTermSettings, SummarizationCall
 from conspectus.short_term.step import Invocation
 
-RUNNING = "running_summary"  # key in `context` of a node's state
+RUNNING = "running_summary"
+"""Key in `context` of a node's state."""
+
 SHARED = tuple(field.name for field in fields(ShortTermSettings))
 """Settings of a node that are attributes. A change takes effect at the next call."""
 

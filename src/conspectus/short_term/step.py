@@ -49,8 +49,11 @@ from conspectus.short_term.running_summary import (
 from conspectus.short_term.settings import SummarizationCall
 from conspectus.tokens import TokenMeter
 
-AROUND = 400  # most characters around a summary in a template, if it is recognised by its text
-SLACK_SHARE = 1 / 8  # the most slack of a summary, as a share of its limit
+MOST_CHARACTERS_AROUND = 400
+"""The most characters around a summary in a template, if it is recognised by its text."""
+
+SLACK_SHARE = 1 / 8
+"""The most slack of a summary, as a share of its limit."""
 
 Messages = Sequence[BaseMessage]
 
@@ -356,7 +359,7 @@ def _split_system(
             return system, list(messages[place:])
         content = str(message.text)
         shows_summary = bool(summary) and summary in content
-        if shows_summary and len(content) <= len(summary) + AROUND:
+        if shows_summary and len(content) <= len(summary) + MOST_CHARACTERS_AROUND:
             continue
         if system:
             return system, list(messages[place:])

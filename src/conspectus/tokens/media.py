@@ -25,17 +25,24 @@ from conspectus.tokens.estimate import Maker
 # 1,568 a side.
 PER_IMAGE: dict[Maker, int] = {"openai": 1_105, "anthropic": 1_600, "google": 1_120}
 PER_PAGE: dict[Maker, int] = {"anthropic": 3000, "openai": 2005, "google": 560, "unknown": 3000}
-NAMED_PAGES = 10  # Pages of a file that is only an id or an address, a recording too
-PAGE_BYTES = 10_000  # Bytes of a page if a PDF does not say its pages: few, so as not to miss any
+NAMED_PAGES = 10
+"""Pages of a file that is only an id or an address, a recording too."""
+
+PAGE_BYTES = 10_000
+"""Bytes of a page if a PDF does not say its pages: few, so as not to miss any."""
+
 PER_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
 # By kind; of a film, that is 62,500 bytes and 300 tokens a second.
 BYTES_A_TOKEN = {"text": 3, "file": 4, "sealed": 4, "video": 208}
-SOUND = 4_000  # Bytes a second of compressed sound, of a low usual quality
+SOUND_BYTES_A_SECOND = 4_000
+"""Bytes a second of compressed sound, of a low usual quality."""
+
 BYTES_A_SECOND = dict.fromkeys(("pcm", "pcm16", "l16"), 48_000)  # as OpenAI takes it
 BYTES_A_SECOND |= dict.fromkeys(("wav", "x-wav", "wave", "flac", "x-flac", "aiff"), 16_000)
 """Of recordings that are not compressed, or without loss, by their type: of telephone quality."""
 
-UNPACKED = 16 << 20  # Most bytes that the object streams of one PDF are unpacked to
+MOST_UNPACKED_BYTES = 16 << 20
+"""The most bytes that the object streams of one PDF are unpacked to."""
 
 _HEAD = 49_152  # Bytes that are searched for the size of a picture
 _STREAMS = re.compile(rb"\bstream\r?\n|endstream")
@@ -54,7 +61,7 @@ def media_tokens(block: Mapping[str, Any], maker: Maker) -> int:
         pages = pdf_pages(media.raw()) or ceil(media.size / PAGE_BYTES)
         return PER_PAGE[maker] * pages
     if media.kind == "audio":
-        second = BYTES_A_SECOND.get(media.mime.rpartition("/")[2], SOUND)
+        second = BYTES_A_SECOND.get(media.mime.rpartition("/")[2], SOUND_BYTES_A_SECOND)
         return ceil(media.size / second * PER_SECOND[maker])
     return ceil(media.size / BYTES_A_TOKEN[media.kind])
 
@@ -93,9 +100,9 @@ def pdf_pages(raw: bytes) -> int | None:
     parts = _STREAMS.split(raw)
     for plain, stream in zip_longest(parts[::2], parts[1::2], fillvalue=b""):
         leaves += len(_LEAF.findall(plain))
-        if b"/ObjStm" in plain.rpartition(b"endobj")[2] and packed < UNPACKED:
+        if b"/ObjStm" in plain.rpartition(b"endobj")[2] and packed < MOST_UNPACKED_BYTES:
             try:
-                text = zlib.decompressobj().decompress(stream, UNPACKED - packed)
+                text = zlib.decompressobj().decompress(stream, MOST_UNPACKED_BYTES - packed)
             except zlib.error:  # damaged, or encrypted
                 continue
             packed, leaves = packed + len(text), leaves + len(_LEAF.findall(text))

@@ -1,23 +1,18 @@
-"""The core: where a history may be cut, what a plan keeps, which records fit a history."""
+"""The core: where a history may be cut, and what a plan keeps."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from conspectus import Compactor
 from conspectus.core.exchanges import match_calls, must_stay
 from conspectus.core.items import Item, Window
 from conspectus.core.ladder import LADDER, Ladder, SummaryBounds
 from conspectus.core.plan_types import FORCED, Compact, Keep
 from conspectus.core.planner import PlanOptions, make_plan, plan_draft, window_or_trigger
 from conspectus.core.policy import SUMMARY_DIVISOR
-from conspectus.core.records import Cost, Record, RecordedClip
 from conspectus.core.summary_room import SummaryRoom
-from conspectus.engine.folding import Folded, fold
 from conspectus.engine.settings import Settings
-from conspectus.messages import Message, read_messages, summary_message, summary_text
-from histories import assistant, tool_result, user
 
 
 def item(role: str, tokens: int, n: int, **fields: object) -> Item:
@@ -38,9 +33,9 @@ def talk(count: int, tokens: int = 100) -> list[Item]:
 
 def compacting_plan(*arguments: Any, **options: Any) -> Compact:
     """A plan that compacts."""
-    decision = make_plan(*arguments, **options)
-    assert isinstance(decision, Compact)
-    return decision
+    plan = make_plan(*arguments, **options)
+    assert isinstance(plan, Compact)
+    return plan
 
 
 def test_without_a_window_a_summary_takes_a_third_of_the_trigger():
@@ -50,11 +45,11 @@ def test_without_a_window_a_summary_takes_a_third_of_the_trigger():
 
 def test_a_standing_summary_is_replaced_and_never_evicted():
     items = [item("user", 300, 0, is_summary=True), *talk(30)[1:]]
-    decision = compacting_plan(
+    plan = compacting_plan(
         items, Settings(trigger=("messages", 30), keep=("messages", 10)).policy()
     )
-    assert 0 not in decision.evicted_places
-    assert decision.at_most == 10 * 100 + decision.summary_room.target
+    assert 0 not in plan.evicted_places
+    assert plan.at_most == 10 * 100 + plan.summary_room.target
 
 
 MIXED_TRIGGER = {"tokens": 4_000, "fraction": 0.5}
@@ -75,52 +70,52 @@ def test_a_trigger_with_a_share_makes_no_window():
 
 def test_a_standing_summary_that_stays_keeps_its_room():
     items = [item("user", 120, 0, is_summary=True), Large("k1", "user", 5_000)]
-    decision = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(500))
-    assert (decision.evicted_places, decision.summary_room.target) == ((), 0)
-    assert decision.at_most == 120 + decision.clips[0].tokens == 300  # two fifths are free
+    plan = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(500))
+    assert (plan.evicted_places, plan.summary_room.target) == ((), 0)
+    assert plan.at_most == 120 + plan.clips[0].tokens == 300  # two fifths are free
 
 
 def test_the_reason_for_little_free_room_counts_the_newest_exchange():
     items = [*talk(9), item("user", 100, 9), item("assistant", 6_500, 10)]
-    decision = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(10_000))
-    assert "takes 6,600 of 10,000 tokens" in decision.tight
+    plan = compacting_plan(items, Settings(trigger=("messages", 1)).policy(), Window(10_000))
+    assert "takes 6,600 of 10,000 tokens" in plan.tight
 
 
 def test_a_standing_summary_is_counted_once_with_clips():
     items = [item("user", 3_000, 0, is_summary=True), Large("k1", "assistant", 8_000), *talk(9)[2:]]
     settings = Settings(trigger=("tokens", 10_000), keep=("messages", 4), stale_results=True)
-    decision = compacting_plan(items, settings.policy())
-    assert ([clip.place for clip in decision.clips], decision.summary_room.target) == ([1], 0)
-    assert decision.at_most == 3_000 + 200 + 700
+    plan = compacting_plan(items, settings.policy())
+    assert ([clip.place for clip in plan.clips], plan.summary_room.target) == ([1], 0)
+    assert plan.at_most == 3_000 + 200 + 700
 
 
 def test_what_is_shown_short_fits_to_the_token():
     items = [Large(f"k{n}", "user", 5_000, pinned=True) for n in range(3)]
-    decision = compacting_plan(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))
-    assert [clip.tokens for clip in decision.clips] == [606, 606, 606]  # it may grow by a tenth
-    assert decision.at_most == 1_818
+    plan = compacting_plan(items, Settings(trigger=("tokens", 100)).policy(), Window(2_000))
+    assert [clip.tokens for clip in plan.clips] == [606, 606, 606]  # it may grow by a tenth
+    assert plan.at_most == 1_818
 
 
 def test_the_users_last_words_stay_whole_beside_short_notes():
     items = [*talk(10), Large("k10", "user", 690)]
-    decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
-    assert (decision.clips, decision.summary_room.target) == ((), (1_140 - 690) // 2)
+    plan = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
+    assert (plan.clips, plan.summary_room.target) == ((), (1_140 - 690) // 2)
     items = [*talk(10), Large("k10", "user", 1_060)]
-    decision = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
-    assert [clip.place for clip in decision.clips] == [10]
-    assert decision.summary_room.target >= 380 // 2
+    plan = compacting_plan(items, Settings(trigger=("messages", 9)).policy(), Window(1_140))
+    assert [clip.place for clip in plan.clips] == [10]
+    assert plan.summary_room.target >= 380 // 2
 
 
 def test_with_long_instructions_the_request_comes_before_the_summary():
     items = [item("system", 700, 0), *talk(11)[1:], Large("k11", "user", 900)]
-    decision = compacting_plan(
+    plan = compacting_plan(
         items,
         Settings(trigger=("messages", 9)).policy(),
         Window(1_000),
         options=PlanOptions(floor=64),
     )
-    assert decision.summary_room.target == 64
-    assert [clip.tokens for clip in decision.clips] == [1_000 - 700 - 64]
+    assert plan.summary_room.target == 64
+    assert [clip.tokens for clip in plan.clips] == [1_000 - 700 - 64]
 
 
 def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
@@ -134,10 +129,10 @@ def test_a_summary_is_no_larger_than_what_leaves_in_the_end():
     ]
     policy = Settings(trigger=("fraction", 0.8), keep=("messages", 2)).policy()
     options = PlanOptions(never_larger=True)
-    decision = compacting_plan(items, policy, Window(4_347), options=options)
-    assert decision.clips
-    replaced = sum(items[index].tokens for index in decision.evicted_places)
-    assert 0 < decision.summary_room.target <= replaced
+    plan = compacting_plan(items, policy, Window(4_347), options=options)
+    assert plan.clips
+    replaced = sum(items[index].tokens for index in plan.evicted_places)
+    assert 0 < plan.summary_room.target <= replaced
 
 
 def test_a_compaction_that_frees_little_needs_window_or_force():
@@ -150,12 +145,12 @@ def test_a_compaction_that_frees_little_needs_window_or_force():
         ]
 
     for window in (None, Window(15_000)):
-        decision = make_plan(pinned(21), policy, window)
-        assert decision == Keep("a compaction would free too little", 6_300)
+        plan = make_plan(pinned(21), policy, window)
+        assert plan == Keep("a compaction would free too little", 6_300)
         assert compacting_plan(pinned(21), policy, window, options=PlanOptions(force=True))
-    decision = compacting_plan(pinned(24), policy)
-    assert decision.tokens - decision.at_most >= 720
-    assert decision.summary_room.target >= 300
+    plan = compacting_plan(pinned(24), policy)
+    assert plan.tokens - plan.at_most >= 720
+    assert plan.summary_room.target >= 300
     barely_too_large = [item("user", 290, 0), *talk(20, 300)[1:], item("user", 300, 99)]
     assert compacting_plan(
         barely_too_large, policy, Window(sum(message.tokens for message in barely_too_large) - 1)
@@ -174,19 +169,19 @@ def test_where_messages_are_counted_the_notes_have_half_of_what_leaves(window, t
     policy = replace(
         Settings(trigger=("messages", 50), keep=("messages", 20)).policy(), keep_is_set=True
     )
-    decision = compacting_plan(
+    plan = compacting_plan(
         talk(50, tokens), policy, window and Window(window), options=PlanOptions(floor=170)
     )
-    assert (len(decision.evicted_places), decision.summary_room.target) == (30, share)
+    assert (len(plan.evicted_places), plan.summary_room.target) == (30, share)
 
 
 def test_for_a_prepared_draft_just_what_it_stands_for_leaves():
     talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 100) for n in range(12)]
     prepared = Compact(FORCED, tuple(range(8)), (), SummaryRoom(200), 1_200, 600, 1_500)
-    decision = plan_draft(talk, Window(1_500), prepared, [0, 1, 2, 3], 150)
-    assert decision is not None
-    assert decision.evicted_places == (0, 1, 2, 3)
-    assert decision.at_most <= 1_500
+    plan = plan_draft(talk, Window(1_500), prepared, [0, 1, 2, 3], 150)
+    assert plan is not None
+    assert plan.evicted_places == (0, 1, 2, 3)
+    assert plan.at_most <= 1_500
 
 
 def user_item(tokens: int = 1, **fields: object) -> Item:
@@ -342,33 +337,6 @@ def test_a_tied_exchange_brings_its_results():
     assert match_calls(items).part_of == (0, 0, 0, 0, 4)
 
 
-def test_a_late_second_answer_stays_until_it_was_read():
-    """Then it stays while its call does; where that leaves, the notes tell both outcomes."""
-    talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
-    late = [user("Run the tests."), assistant("", ("c", "all")), tool_result("c", "still running")]
-    late += [assistant("They are running."), tool_result("c", "3 tests failed")]
-    compactor = Compactor(keep=("messages", 8), archive="memory:")
-    first_result = compactor.compact([*talk, *late], thread_id="t", force=True)
-    assert first_result.outcome == "compacted"
-    assert late[-1] in first_result.messages
-    late.append(assistant("So they fail."))
-    second_result = compactor.compact([*late, *talk], thread_id="gone", force=True)
-    assert late[-2] not in second_result.messages
-    assert "3 tests failed" in second_result.summary
-
-
-def test_a_late_answer_of_half_the_room_leaves_rather_than_block():
-    talk = [user(f"Look at module {n}. " * 40) for n in range(12)]
-    late = [user("Run the tests."), assistant("", ("c", "all")), tool_result("c", "still running")]
-    late += [assistant("They are running."), tool_result("c", "a test failed. " * 1_500)]
-    for archive in (None, "memory:"):
-        compactor = Compactor(window=8_000, keep=("messages", 2), archive=archive)
-        result = compactor.compact([*talk, *late], thread_id="t", force=True)
-        assert result.outcome == "compacted"
-        assert late[-1] not in result.messages
-        assert result.tokens_after < 4_000
-
-
 def with_a_late_result(call_at: int, late_at: int, tokens: int = 100) -> list[Item]:
     """A talk of 60 messages with a call that got a second result after the agent had spoken."""
     items = talk(60)
@@ -382,9 +350,9 @@ def with_a_late_result(call_at: int, late_at: int, tokens: int = 100) -> list[It
 def test_a_late_result_that_was_read_takes_nothing_with_it(tokens):
     items = with_a_late_result(call_at=5, late_at=55, tokens=tokens)
     policy = Settings(keep=("messages", 20)).policy()
-    decision = compacting_plan(items, policy, Window(100_000), options=PlanOptions(force=True))
-    assert decision.evicted_places == (*range(40), 55)  # it leaves with its call
-    assert decision.clips == ()
+    plan = compacting_plan(items, policy, Window(100_000), options=PlanOptions(force=True))
+    assert plan.evicted_places == (*range(40), 55)  # it leaves with its call
+    assert plan.clips == ()
 
 
 def test_a_late_result_comes_back_with_its_call_after_clipping():
@@ -397,91 +365,6 @@ def test_a_late_result_comes_back_with_its_call_after_clipping():
     assert plan_found.evicted_places == tuple(range(37))  # up to the call, and 55 stays
     assert [clip.place for clip in plan_found.clips] == [44]
     assert plan_found.at_most == 9_600  # two fifths are free
-
-
-def entries_of(*names: str, summary: Record | None = None) -> list[Message]:
-    """Messages with these texts and ids, behind the summary of a record if one is given."""
-    roles = {"s": "system", "u": "user"}
-    messages: list[Any] = [
-        {"role": roles.get(name[0], "assistant"), "content": name, "id": name} for name in names
-    ]
-    if summary is not None:
-        text = summary_text(summary.summary, archived=True, number=summary.notes_number)
-        messages.insert(messages[0]["role"] == "system", summary_message(text, summary.id))
-    return read_messages(messages)
-
-
-def key(name: str) -> str:
-    return entries_of(name)[0].key
-
-
-def record(
-    parent: Record | None, *covers: str, clips: tuple[RecordedClip, ...] = (), **changes: Any
-) -> Record:
-    fields: dict[str, Any] = {
-        "parent": parent.id if parent else None,
-        "covers": tuple(map(key, covers)),
-        "clips": clips,
-        "summary": f"about {covers}" if covers else "",
-        "notes": {},
-        "cause": "test",
-        "tokens_before": 10,
-        "tokens_after": 5,
-        "messages_after": 1,
-        "archived": True,
-        "by": "x",
-        "cost": Cost(),
-    }
-    return Record.make(**{**fields, **changes})
-
-
-def shown(view: Folded, history: list[Message]) -> list[str]:
-    return [history[message.place].text for message in view.remaining]
-
-
-R1 = record(None, "a", "b")
-R2 = record(R1, "c", "d")
-
-
-CHAINS = {
-    "a whole history sent again": (entries_of("s", "a", "b", "c", "d", "e"), "s e", [R1, R2]),
-    "what was given back and is sent again": (
-        entries_of("s", "e", "f", summary=R2),
-        "s e f",
-        [R1, R2],
-    ),
-    "an edit drops the records of it and all after": (
-        entries_of("a", "b", "c2", "d"),
-        "c2 d",
-        [R1],
-    ),
-    "an edit of the first one drops all": (entries_of("a2", "b", "c", "d"), "a2 b c d", []),
-    "a summary brings no deleted message back": (entries_of("a", "c", "d"), "a c d", []),
-    "another order is another history": (entries_of("b", "a", "e"), "b a e", []),
-    "an earlier summary drops the later record": (entries_of("c", "q", summary=R1), "c q", [R1]),
-    "what comes after a summary stays": (entries_of("a", "e", summary=R1), "a e", [R1]),
-}
-
-
-@pytest.mark.parametrize(("history", "in_view", "chain"), CHAINS.values(), ids=CHAINS)
-def test_which_records_fit(history, in_view, chain):
-    view = fold([R1, R2], history)
-    assert shown(view, history) == in_view.split()
-    assert list(view.chain) == chain
-
-
-def test_of_two_clips_of_one_message_the_later_is_shown():
-    first = record(None, clips=(RecordedClip(key("b"), "b-short", 50),))
-    later = RecordedClip(key("b"), "b-shorter", 20)
-    second = record(first, clips=(later,))
-    view = fold([first, second], entries_of("a", "b", "c"))
-    assert [message.clip for message in view.remaining] == [None, later, None]
-
-
-def test_a_record_that_shows_short_what_is_not_there_is_dropped():
-    only = record(None, clips=(RecordedClip(key("b"), "b-short", 50),))
-    assert fold([only], entries_of("a", "b")).chain == (only,)
-    assert fold([only], entries_of("a", "c")).chain == ()
 
 
 def test_large_sizes_are_told_to_the_token():
