@@ -17,6 +17,8 @@ from conspectus.messages.framing import is_recalled_text, signature_of, summary_
 from conspectus.messages.harmless import as_notes
 from conspectus.messages.message import sendable
 from conspectus.messages.shortening import clip_message
+from conspectus.model.base import SummaryRequest
+from conspectus.model.gate import LONGEST_ANSWER, reason_not_a_summary
 from conspectus.notes.extraction import extract_notes
 from conspectus.recall.hits import Hit
 from conspectus.recall.packing import Packing
@@ -80,6 +82,13 @@ def measure(text: str) -> None:
     clip_message(entry, 500, METER.count_message)
 
 
+def judge(text: str) -> None:
+    """Judge whether the longest text that is read as a summary tells of a message."""
+    entries = read_messages([{"role": "user", "content": text}])
+    request = SummaryRequest(entries, "", limit=4_000, count=METER.count_text)
+    reason_not_a_summary(text[:LONGEST_ANSWER], request)
+
+
 SCANS: dict[str, Callable[[str], None]] = {
     "redaction": redact,
     "recall, messages": index,
@@ -88,6 +97,7 @@ SCANS: dict[str, Callable[[str], None]] = {
     "rules": find_rules,
     "framing": frame,
     "tokens": measure,
+    "summaries": judge,
 }
 
 

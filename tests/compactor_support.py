@@ -26,7 +26,7 @@ class Scripted:
     name: str = "scripted"
     identity: str = "scripted"
     requests: list[SummaryRequest] = field(default_factory=list)
-    min_tokens: int | None = 0
+    check_summaries: bool = False
 
     def summarize(self, request: SummaryRequest) -> Summary:
         self.requests.append(request)

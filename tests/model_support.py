@@ -31,10 +31,21 @@ def request(
     focus: str = "",
     count: Callable[[str], int] = estimate,
     form: AnswerForm = "findings",
+    check_summaries: bool = False,
     **fields: Any,
 ) -> SummaryRequest:
+    """A request; what a scripted model answers is read as a summary only with `check_summaries`."""
     entries = read_messages(messages)
-    return SummaryRequest(entries, summary_so_far, limit, count, form=form, focus=focus, **fields)
+    return SummaryRequest(
+        entries,
+        summary_so_far,
+        limit,
+        count,
+        form=form,
+        focus=focus,
+        check_summaries=check_summaries,
+        **fields,
+    )
 
 
 def turns(count: int, words: int = 60) -> list[BaseMessage]:

@@ -158,6 +158,7 @@ def test_a_guard_does_not_compact_again_what_the_middleware_has_compacted():
         keep=("fraction", 0.6),
         window=8_000,
         summarizer=summarise,
+        check_summaries=False,
     )
     agent = create_agent(
         ScriptedChatModel(answers=answer),
@@ -259,6 +260,7 @@ def test_a_model_is_asked_as_often_as_the_trigger_says(text):
         keep=("messages", 6),
         token_counter=quarter_of_the_characters,
         archive="memory:",
+        check_summaries=False,
     )
     guard = ContextGuard(middleware, window=8_000)
     agent = create_agent(
@@ -290,7 +292,11 @@ def test_a_state_with_one_record_knows_what_no_model_has_summarised(text, archiv
         answers=lambda _: "It was found sound.", profile={"max_input_tokens": window}
     )
     middleware = SummarizationMiddleware(
-        model, trigger=("fraction", 0.85), keep=("messages", 20), archive=archive
+        model,
+        trigger=("fraction", 0.85),
+        keep=("messages", 20),
+        archive=archive,
+        check_summaries=False,
     )
     state: dict[str, Any] = {"messages": []}
     said = HumanMessage(TEXTS[text] * 30)

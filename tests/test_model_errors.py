@@ -177,10 +177,7 @@ BAD_ANSWERS = {
     "thoughts that nobody opened": ("what matters is the cache [u0]</think>", "empty"),
     "thoughts without an end": ("<thinking>the user wants [u0]\n## Goal\n- ship [u0]", "empty"),
     "a dash": ("- ", "empty"),
-    "no source": ("## Found and decided\n- the cache was stale", "cites"),
-    "ids of no message": ("## Goal\n- ship it [m99]\n- test it [z1]", "cites"),
-    "a reply": ("Sure, I will look at the cache next. Shall I?", "cites"),
-    "a source before the headings alone": ("As [u0] says:\n## Goal\n- ship it", "cites"),
+    "a reply": ("Sure, I will look at the cache next. Shall I?", "speaks to somebody"),
     "JSON": ('{"goal": "ship it [u0]", "next": ["test it [r0]"]}', "JSON"),
     "the prompt": (
         "You hand over long work to a colleague who will see notes on it and the newest messages, "
@@ -196,7 +193,7 @@ BAD_ANSWERS = {
 def test_a_bad_summary_is_asked_for_once_more_then_rejected(text, problem, mode):
     model = ScriptedChatModel(answers=lambda _: text, usage=(10, 1))
     with pytest.raises(SummaryRejected, match=problem) as caught:
-        summarised(ChatModelSummarizer(model), request(turns(1)), mode)
+        summarised(ChatModelSummarizer(model), request(turns(1), check_summaries=True), mode)
     assert "take another" in str(caught.value)
     assert not caught.value.transient
     assert prompt_kinds(model) == ["findings", "findings"]

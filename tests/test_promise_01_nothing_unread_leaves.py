@@ -24,7 +24,9 @@ def test_a_summariser_that_skips_messages_is_refused():
         def summarize(self, request: SummaryRequest) -> Summary:
             return Summary("- fine", tuple(e.key for e in request.entries[1:]))
 
-    result = compacted(talk(40), new_compactor(Skipping(short_summary)), force=True)
+    result = compacted(
+        talk(40), new_compactor(Skipping(short_summary), on_failure="keep"), force=True
+    )
     assert result.outcome == "kept"
     assert "1 of 60 messages were not read" in result.reason
 
@@ -38,7 +40,7 @@ def test_a_function_gets_its_summary_so_far():
         return f"- call {len(calls)} after {len(summaries)}" + " and so on" * 20
 
     messages = talk(40, 60)
-    compactor = new_compactor(write, trim_tokens_to_summarize=1_000)
+    compactor = new_compactor(write, trim_tokens_to_summarize=1_000, check_summaries=False)
     result = compacted(messages, compactor, force=True)
     assert len(calls) > 2
     summaries_read = [

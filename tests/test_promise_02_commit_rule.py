@@ -51,10 +51,10 @@ UNUSABLE_TEXTS = {
     "empty": "",
     "blank": " \n\t ",
     "a dash": "- ",
-    "prompt": '<message id="m1" role="user">question</message>',
     "too long": "word " * 5_000,
 }
 NO_SUMMARIES = {
+    "prompt": '<message id="m1" role="user">question</message>',
     "refusal": "I'm sorry, but I can't help with that.",
     "refusal in Chinese": "抱歉，我无法完成。",
     "reply": "Sure! Let me know what you would like to do next.",
@@ -71,7 +71,8 @@ NO_SUMMARIES = {
 
 @pytest.mark.parametrize("text", UNUSABLE_TEXTS.values(), ids=UNUSABLE_TEXTS.keys())
 def test_a_bad_summary_never_reaches_the_history(text):
-    result = compacted(MESSAGES, new_compactor(Scripted(lambda _: text)), force=True)
+    compactor = new_compactor(Scripted(lambda _: text), on_failure="keep")
+    result = compacted(MESSAGES, compactor, force=True)
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
     with pytest.raises(SummaryError):
         compacted(MESSAGES, new_compactor(Scripted(lambda _: text), on_failure="raise"), force=True)
@@ -86,7 +87,8 @@ def model(text: str) -> ChatModelSummarizer:
 )
 @pytest.mark.parametrize("text", NO_SUMMARIES.values(), ids=NO_SUMMARIES.keys())
 def test_an_answer_that_is_no_summary_is_rejected(text, make_summarizer):
-    result = compacted(MESSAGES, new_compactor(make_summarizer(text)), force=True)
+    compactor = new_compactor(make_summarizer(text), on_failure="keep")
+    result = compacted(MESSAGES, compactor, force=True)
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
     assert result.failed == "summary"
     assert "is no summary" in result.reason

@@ -126,7 +126,8 @@ def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
 
 def test_each_failure_in_a_row_delays_the_next_try():
     scripted = Scripted(lambda _: "")
-    compactor = new_compactor(scripted, trigger=("messages", 30), window=100_000)
+    settings: Any = {"trigger": ("messages", 30), "window": 100_000, "on_failure": "keep"}
+    compactor = new_compactor(scripted, **settings)
     turns_of_tries = list[int]()
     for _ in range(5):  # without growth these are one
         assert compacted(talk(14), compactor, force=True).failed == "summary"

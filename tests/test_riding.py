@@ -159,6 +159,7 @@ def test_elsewhere_the_smallest_request_is_sent(case, monkeypatch, caplog):
 def loop_of(model: ScriptedChatModel, **settings: Any) -> tuple[Compactor, Archive]:
     archive = Archive.open("memory:")
     settings = {"trigger": ("tokens", 1_500), "summary_request": "cached", **settings}
+    settings.setdefault("check_summaries", False)
     return Compactor(
         model, window=6_000, keep=("messages", 6), archive=archive, **settings
     ), archive

@@ -159,7 +159,9 @@ def test_a_summary_that_was_cut_is_said_to_be_cut(caplog):
 
 def test_a_finished_summary_is_not_reported_as_cut():
     _, result = by_compactor(
-        limited_model("All parts were read, and all are sound. " * 8, max_tokens=128)
+        limited_model(
+            "Each part was looked at and read whole, and all of them are sound.", max_tokens=128
+        )
     )
     assert result.cut == 0
     assert "misses" not in result.reason
@@ -263,7 +265,7 @@ def test_the_prompt_names_the_length_that_the_models_limit_allows(model):
     write = LimitedModel._generate
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(LimitedModel, "_generate", note)
-        ChatModelSummarizer(model(), min_tokens=0).summarize(request(turns(6)))
+        ChatModelSummarizer(model()).summarize(request(turns(6)))
     assert "Write at most 96 tokens" in prompts[0]
 
 
@@ -290,7 +292,7 @@ def test_langmems_prompts_name_the_length_too():
     model = limited_model()
     by_short_term(model.bind(max_tokens=128))
     assert "Write at most 128 tokens" in model.prompts[0]
-    model = limited_model("All parts were read, and all are sound. " * 8)
+    model = limited_model("Each part was looked at and read whole, and all of them are sound.")
     by_short_term(model)
     assert "Write at most 256 tokens" in model.prompts[0]
 

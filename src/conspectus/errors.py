@@ -116,9 +116,14 @@ class SummaryError(ConspectusError):
 
 
 class SummaryRejected(SummaryError):
-    """A summary failed a check; the history is unchanged."""
+    """A summary failed a check; the history is unchanged.
+
+    Attributes:
+        missing: what the text lacks, as its summariser is told; empty for other checks.
+    """
 
     failure = "rejected"
+    missing = ""
 
 
 class SummarizerTimeout(SummaryError):

@@ -145,9 +145,17 @@ def _(side: Side) -> Any:
     )
 
 
+def told_in_order(messages: list[AnyMessage]) -> str:
+    """A summary with a line for every fiftieth name in the prompt."""
+    prompt = "\n".join(str(message.content) for message in messages)
+    names = re.findall(r"\bw\d+x\d+\b", prompt)[::50]
+    lines = [f"- the user listed {name} in its place" for name in names]
+    return "\n".join(lines) or SUMMARY
+
+
 def prompt_of(side: Side, history: list[AnyMessage], **settings: Any) -> list[str]:
     """The prompts of all calls that one step makes."""
-    model = ScriptedChatModel(answers=lambda _: SUMMARY)
+    model = ScriptedChatModel(answers=told_in_order)
     side.step(history, model, **{**SETTINGS, **settings})
     return [call.text for call in model.calls]
 
@@ -219,11 +227,10 @@ for name, answer, settings, why in (
     ("the request is too long", ContextOverflowError("too long"), {}, KEEPS),
     ("an empty answer", "", {}, f"it would take the place of what leaves; {KEEPS}"),
     (
-        "an answer of five words that cites no message",
-        "All of them were read.",
+        "a refusal of five words",
+        "I cannot do that, sorry.",
         {},
-        "a refusal or an error text looks the same; an answer has to cite a message or to have 60 "
-        "tokens, or any is taken with `ChatModelSummarizer(model, min_tokens=0)`",
+        "it tells nothing of the messages; `check_summaries=False` accepts any text",
     ),
     ("an answer larger than what it replaces", "word " * 300, {}, "it would free nothing"),
     ("`summarizer` returns a number", "", {"summarizer": lambda messages: 7}, KEEPS),

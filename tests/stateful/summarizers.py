@@ -155,7 +155,7 @@ class MoodySummarizer:
     moods: Moods
     name: str = "moody"
     identity: str = "moody"
-    min_tokens: int | None = 0
+    check_summaries: bool = False
 
     def summarize(self, request: SummaryRequest) -> Summary:
         return self._written(self._read(request), request)

@@ -166,6 +166,14 @@ class CommonSettings(Checked):
     embedded summariser writes the summary. `"keep"`: the history stays unchanged. `"raise"`: an
     error is raised.
     """
+    check_summaries: bool = True
+    """Whether a text is refused that does not tell of the messages that it would replace.
+
+    Such texts are refusals, answers to the last message, error pages, essays. The summariser is
+    asked once more; after that `on_failure` says what happens. The log and `result.reason` say
+    what was missing. False accepts any text that is not empty, for example that of a fake model.
+    See `docs/concepts.md`.
+    """
     redact: Redact = None
     """Removes secrets from everything that is archived, indexed, summarised, or passed to hooks.
 

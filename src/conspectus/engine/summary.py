@@ -171,7 +171,9 @@ def check_draft(leaving: Leaving, draft: Draft) -> Draft:
 
 
 async def _write(leaving: Leaving, attempts: Attempts) -> Draft:
-    """Return the draft of the first summariser that succeeds; the error of the last one if none.
+    """Return the draft of the first summariser that succeeds.
+
+    If what they wrote is refused, and `on_failure` is `"degrade"`, the embedded summariser writes.
 
     Raises:
         SummaryError: no summariser succeeded.
@@ -183,7 +185,13 @@ async def _write(leaving: Leaving, attempts: Attempts) -> Draft:
             return await _ask_with_retries(leaving, by, attempts)
         except SummaryError:
             continue  # `attempts` has the reason
-    return await _ask_with_retries(leaving, last, attempts)
+    try:
+        return await _ask_with_retries(leaving, last, attempts)
+    except SummaryRejected:
+        # Nobody knows whether it would answer better at the next step, and each try is paid for.
+        if last == EMBEDDED or leaving.engine.settings.on_failure != "degrade":
+            raise
+    return await _ask_with_retries(leaving, EMBEDDED, attempts)
 
 
 async def _ask_with_retries(leaving: Leaving, by: str, attempts: Attempts) -> Draft:
@@ -191,12 +199,15 @@ async def _ask_with_retries(leaving: Leaving, by: str, attempts: Attempts) -> Dr
     smallest = request_for(leaving, by) if by != EMBEDDED else None
     cached = _cached_request(leaving, by, smallest, attempts)
     # A failed cached request is followed by the smallest one.
-    for request, seconds in zip((cached, smallest), RETRY_AFTER, strict=True):
+    for is_first, seconds in zip((True, False), RETRY_AFTER, strict=True):
+        request = cached if is_first else smallest
         try:
             return await _ask_once(leaving, by, request, attempts)
         except SummaryError as error:
             if not _may_be_tried_again(error, request):
                 raise
+            if smallest is not None and isinstance(error, SummaryRejected) and error.missing:
+                smallest = replace(smallest, complaint=error.missing)
             await _wait_before_retry(error, seconds)
     return await _ask_once(leaving, by, smallest, attempts)
 
@@ -342,7 +353,7 @@ async def _ask(
     text = await leaving.clean(answer.text)
     cost = name_cost(by, answer.cost)
     draft = Draft(text, by, answer.read, cost, request_kind=answer.request_kind, cut=answer.cut)
-    return merge_answer(leaving, draft, request)
+    return merge_answer(leaving, draft, request, checked=answer.checked)
 
 
 async def _answer(leaving: Leaving, by: str, request: SummaryRequest) -> Summary:

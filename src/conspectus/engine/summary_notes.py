@@ -14,13 +14,15 @@ from conspectus.messages import Message
 from conspectus.messages.framing import framed_body
 from conspectus.messages.harmless import as_notes
 from conspectus.messages.users import is_by_user
-from conspectus.model.answers import answer_of, rejection_reason
+from conspectus.model.answers import answer_of
 from conspectus.model.base import SummaryRequest
+from conspectus.model.gate import reason_not_a_summary
 from conspectus.model.sentences import repeats_itself, shortened
 from conspectus.notes.cutting import cut, one_line, section
 from conspectus.notes.data import Answer, Notes
 from conspectus.notes.extraction import extract_notes
 from conspectus.notes.rendering import NotesRenderer
+from conspectus.rules import rule_id
 
 LARGEST_ANSWER = 4_096
 """The most tokens that a model is asked for."""
@@ -31,6 +33,9 @@ CONTEXT = 2_000
 BRIEF_CONTEXT = 300
 """A shorter context, used if it saves a reading. If the findings are rewritten, it leaves out the
 user's words."""
+
+RULES_SHOWN = 400
+"""Tokens of standing rules that a model is shown."""
 
 CITATION_FACTOR = 1.25
 """Findings with their citations take so many times the tokens of their text."""
@@ -80,6 +85,7 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     foreign_fits = count(foreign) <= CONTEXT
     entries = leaving.evicted if foreign_fits else leaving.messages
     limit = leaving.room_for_text(leaving.room.target)
+    traits = engine.traits_of(by)
     request = SummaryRequest(
         entries=entries,
         summary_so_far=leaving.previous_summary,
@@ -92,8 +98,9 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
         accepted_up_to=leaving.room_for_text(leaving.room.soft),
         archived=leaving.view.history.store.keeps_originals,
         tokens=sum(map(engine.meter.count_entry, entries)),
+        rules=_standing_rules(leaving, min(limit, RULES_SHOWN)),
+        check_summaries=engine.settings.check_summaries and traits.check_summaries,
     )
-    traits = engine.traits_of(by)
     if engine.settings.notes:
         shown_foreign = foreign if foreign_fits else ""
         if traits.form == "whole":
@@ -101,6 +108,31 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
         else:
             request = _asking_for_findings(leaving, request, shown_foreign)
     return request.within(traits.answer_limit)
+
+
+def _standing_rules(leaving: Leaving, room: int) -> tuple[str, ...]:
+    """Return what the user has laid down, and stands in the notes: the newest in so many tokens."""
+    engine = leaving.engine
+    so_far = replace(leaving.notes, rules=engine.program_rules, removed_rules=leaving.removed_rules)
+    rules = [*NotesRenderer([so_far]).rules, *(rule for _, rule in _rules_that_leave(leaving))]
+    shown: list[str] = []
+    for rule in reversed(dict.fromkeys(rules)):
+        room -= engine.meter.count_text(rule)
+        if room < 0:
+            break
+        shown.append(rule)
+    return tuple(reversed(shown))
+
+
+def _rules_that_leave(leaving: Leaving) -> list[tuple[str, str]]:
+    """Return the rules in the messages that leave, each with the id of its message."""
+    return [
+        (message.cite, rule)
+        for message in leaving.evicted
+        if is_by_user(message)
+        for rule in leaving.engine.find_rules(message.own.strip())
+        if rule_id(rule) not in leaving.removed_rules
+    ]
 
 
 def _asking_for_text(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
@@ -187,17 +219,19 @@ def rejection_reasons(
     return reasons
 
 
-def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Draft:
+def merge_answer(
+    leaving: Leaving, draft: Draft, request: SummaryRequest, *, checked: bool = False
+) -> Draft:
     """Return a draft of the notes with what a summariser has written, cut to its room.
 
-    Without an archive, citations are removed, because they would lead nowhere.
+    Without an archive, citations are removed, because they would lead nowhere. A text that was
+    `checked` by its summariser is not read again.
 
     Raises:
         SummaryRejected: the answer is no summary, or is too long.
     """
     engine = leaving.engine
-    least = engine.traits_of(draft.by).min_tokens
-    reason = rejection_reason(draft.body, request, min_tokens=least, cut=bool(draft.cut))
+    reason = "" if checked else reason_not_a_summary(draft.body, request)
     if reason:
         raise rejection(draft, (reason,))
     draft = _cut_to_fit(leaving, draft)
@@ -226,11 +260,8 @@ def merge_answer(leaving: Leaving, draft: Draft, request: SummaryRequest) -> Dra
 
 def _rules_not_in(text: str, leaving: Leaving) -> tuple[tuple[str, str], ...]:
     """Return the rules that leave and do not stand in a text that alone is the summary."""
-    find_rules = leaving.engine.find_rules
     stated = [("", rule) for rule in leaving.engine.program_rules]
-    for message in leaving.evicted:
-        if is_by_user(message):
-            stated += [(message.cite, rule) for rule in find_rules(message.own.strip())]
+    stated += _rules_that_leave(leaving)
     words = " ".join(text.split())
     return tuple(pair for pair in stated if " ".join(pair[1].split()) not in words)
 

@@ -1,7 +1,4 @@
-"""What a summariser answers: whether it is a summary, and what its findings say.
-
-Structure and size decide, and no phrase does.
-"""
+"""What the findings say that a summariser has answered."""
 
 from __future__ import annotations
 
@@ -13,33 +10,11 @@ from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.harmless import as_notes
 from conspectus.messages.users import is_by_user
 from conspectus.model.base import SummaryRequest
-from conspectus.model.prompts import TEXTS
+from conspectus.model.headings import heading_of, section_of
 from conspectus.notes.data import Answer
 
-LEAST_TOKENS = 60
-"""Tokens of a text that cites no message. Refusals of models and errors of gateways are shorter."""
-
-REPLACED_DIVISOR = 40
-"""A whole text without citations may be shorter: one part in so many of the tokens that it
-replaces."""
-
-LIMIT_DIVISOR = 3
-"""It never needs more than one part in so many of the limit that it was given."""
-
-SHORT = "it is short"
-"""Part of each reason that `min_tokens` of a summariser would lift."""
-
-LONGEST_ANSWER = 100_000
-"""Characters that any answer may have."""
-
-CHARACTERS_PER_TOKEN = 32
-"""Characters that an answer may have for each token that was asked for, if those are more."""
-
-SENTENCE_OF_A_PROMPT = 60
-"""Characters from which on a sentence of our prompts is long enough to be known again."""
-
-SECTIONS = ("goal", "next", "binding", "found")
-"""How our headings begin, in small letters. Text under any other heading counts as found."""
+SECTIONS = ("goal", "next", "rules", "found")
+"""The parts of an answer. Text under any other heading counts as found."""
 
 MOST_BINDING = 5
 """Statements of the user that an answer may quote as binding."""
@@ -47,20 +22,11 @@ MOST_BINDING = 5
 BINDING_TRIES = 4 * MOST_BINDING
 """Lines that are looked up among the user's words, as each look-up reads a whole message."""
 
-LONGEST_HEADING = 60
-"""Characters of a line that may be a heading."""
+SHORTEST_UNCITED = 6
+"""Characters from which on a statement that cites no message is looked for in all of them."""
 
 WORDLESS_TOKENS = 3
 """Tokens up to which a line without a source says nothing, such as "None."."""
-
-_PROMPT_SENTENCES = [
-    sentence
-    for text in TEXTS
-    for sentence in " ".join(text.split()).split(". ")
-    if len(sentence) > SENTENCE_OF_A_PROMPT
-]
-_PROMPT_MARKS = [*_PROMPT_SENTENCES, "<message id=", "</messages>"]
-"""Tags and sentences of our prompts. A text that repeats one of them is no summary."""
 
 _DASH = re.compile(r"(?:[-*•+–—]|\d{1,2}[.)])\s+")
 _GROUP = re.compile(r"[\[(【（]([^\[\]()【】（）\n]{1,200})[\])】）]")
@@ -76,69 +42,6 @@ class Statement(NamedTuple):
     text: str
     ids: tuple[str, ...]  # of the messages that it cites
     is_listed: bool  # it begins with a dash or a number
-
-
-def rejection_reason(
-    text: str,
-    request: SummaryRequest,
-    *,
-    min_tokens: int | None = None,
-    leaving: int | None = None,
-    cut: bool = False,
-) -> str:
-    """Say in a short sentence why a text is no summary; return an empty text if it is one.
-
-    A text that cites a message may be short. Findings that cite none need `LEAST_TOKENS`. A whole
-    text that cites none needs one part in `REPLACED_DIVISOR` of the tokens that it replaces, if
-    those are fewer. So do findings that are `cut`, as their citations often stand at their end.
-
-    Args:
-        text: the answer.
-        request: what was asked.
-        min_tokens: tokens that make any text a summary; 0 admits every text that is not empty.
-        leaving: tokens that the text replaces; None for those of the request's entries.
-        cut: the end of the answer is missing.
-    """
-    longest = max(LONGEST_ANSWER, request.limit * CHARACTERS_PER_TOKEN)
-    if len(text) > longest:
-        return f"it has {len(text):,} characters, which is more than anybody reads"
-    text = text.strip()
-    if not any(char.isalnum() for char in text):
-        return "it is empty"
-    if _repeats_prompt(text):
-        return "it repeats the prompt"
-    is_document = (text[0] + text[-1]) in ("{}", "<>")
-    size = _size_as_summary(text, request, is_document=is_document)
-    if min_tokens is not None:
-        return f"it has fewer than {min_tokens:,} tokens" if size < min_tokens else ""
-    has_findings = request.form == "findings"
-    if has_findings and is_document:
-        return "it is one JSON or markup document, not lines with their sources"
-    counts_messages_only = not request.count(text)  # such a counter says nothing of a text
-    if size >= LEAST_TOKENS or counts_messages_only or cites(text, request):
-        return ""
-    if has_findings and request.entries and not cut:
-        return f"no line of it cites a message that it was given, and {SHORT}"
-    if leaving is None:
-        leaving = sum(request.count(entry.reading) for entry in request.entries)
-    least = min(LEAST_TOKENS, leaving // REPLACED_DIVISOR, request.limit // LIMIT_DIVISOR)
-    return f"{SHORT} for what it stands for: {size} tokens of {least}" if size < least else ""
-
-
-def _repeats_prompt(text: str) -> bool:
-    words = " ".join(text.split())
-    return any(mark in words for mark in _PROMPT_MARKS)
-
-
-def _size_as_summary(text: str, request: SummaryRequest, *, is_document: bool) -> int:
-    """Return the tokens of a text as far as it can be a summary.
-
-    Half of a JSON or markup document is syntax. A gateway's page is no summary at all.
-    """
-    is_page = text[:15].lower().startswith(("<!doctype html", "<html"))
-    if is_page:
-        return 0
-    return request.count(text) // (2 if is_document else 1)
 
 
 def answer_of(text: str, request: SummaryRequest) -> Answer:
@@ -163,13 +66,8 @@ def answer_of(text: str, request: SummaryRequest) -> Answer:
         found=[(line.text, line.ids) for line in found],
         goal=[line.text for line in goal],
         next=[line.text for line in next_step],
-        binding=_binding(sections["binding"], request),
+        binding=_binding(sections["rules"], request),
     )
-
-
-def cites(text: str, request: SummaryRequest) -> bool:
-    """Tell whether a line cites a message that leaves, or one that the notes so far cite."""
-    return any(line.ids for lines in _statements(text, request).values() for line in lines)
 
 
 def _says_something(line: Statement, request: SummaryRequest) -> bool:
@@ -177,25 +75,46 @@ def _says_something(line: Statement, request: SummaryRequest) -> bool:
 
 
 def _binding(lines: list[Statement], request: SummaryRequest) -> list[tuple[str, str]]:
-    """Return the statements that stand in a cited message of the user, each with its id."""
+    """Return the statements that stand in a message of the user, each with its id.
+
+    A line that cites no message is looked for in all of them.
+    """
     entries = {entry.cite: entry for entry in request.entries}
-    quotations = (
-        (_quoted(line.text, entries.get(cite)), cite)
-        for line in lines[:BINDING_TRIES]
-        for cite in line.ids
-    )
-    distinct = dict.fromkeys(quotations)
-    return [(words, cite) for words, cite in distinct if words][:MOST_BINDING]
+    lines = lines[:BINDING_TRIES]
+    searched: dict[str, str] = {}
+    if not all(line.ids for line in lines):
+        searched = {
+            cite: _without_spaces(entry.own) for cite, entry in entries.items() if is_by_user(entry)
+        }
+    distinct: dict[tuple[str, str], None] = {}
+    for line in lines:
+        for cite in line.ids or _places_of(line.text, searched):
+            words = _quoted(line.text, entries.get(cite))
+            if words:
+                distinct[words, cite] = None
+    return list(distinct)[:MOST_BINDING]
+
+
+def _places_of(statement: str, searched: Mapping[str, str]) -> list[str]:
+    """Return the id of the newest message in which a statement stands; no id for a mere word."""
+    sought = _without_spaces(statement.strip().strip(_QUOTES))
+    if len(sought) < SHORTEST_UNCITED:
+        return []
+    return [cite for cite, text in searched.items() if sought in text][-1:]
+
+
+def _without_spaces(text: str) -> str:
+    """Return a text without spaces, as a line may be broken elsewhere."""
+    return "".join(text.split())
 
 
 def _quoted(statement: str, entry: Message | None) -> str:
     """Return a statement as it stands in a message of the user; empty where it does not."""
-    # Without spaces, as a line may be broken elsewhere.
-    sought = "".join(statement.strip().strip(_QUOTES).split())
+    sought = _without_spaces(statement.strip().strip(_QUOTES))
     if entry is None or not is_by_user(entry) or not sought:
         return ""
     positions = [position for position, char in enumerate(entry.own) if not char.isspace()]
-    start = "".join(entry.own.split()).find(sought)
+    start = _without_spaces(entry.own).find(sought)
     if start < 0:
         return ""
     end = start + len(sought) - 1
@@ -222,27 +141,18 @@ def _sections(text: str) -> dict[str, list[tuple[str, bool]]]:
     for line in text.strip().removeprefix(SUMMARY_LINE).splitlines():
         bare = line.strip()
         dash = _DASH.match(bare)
-        heading = _heading(bare)
+        heading = heading_of(bare)
         if heading:
             if not has_heading:
                 current.clear()
             has_heading = True
-            section = next((name for name in SECTIONS if heading.startswith(name)), "found")
-            current = sections[section]
+            current = sections[section_of(heading) or "found"]
         elif current and bare and not dash and line.startswith("  "):
             beginning, is_listed = current[-1]
             current[-1] = (f"{beginning} {as_notes(bare)}", is_listed)
         elif bare and not bare.startswith("```"):
             current.append((as_notes(bare[dash.end() :] if dash else bare), bool(dash)))
     return sections
-
-
-def _heading(line: str) -> str:
-    """Return the words of a heading, in small letters; empty for other lines."""
-    has_number_signs = line.startswith("#") and line.lstrip("#")[:1] == " "
-    is_bold = line.startswith("**") and line.rstrip(": ").endswith("**")
-    is_heading = len(line) <= LONGEST_HEADING and (has_number_signs or is_bold)
-    return line.strip("#*: ").casefold() if is_heading else ""
 
 
 def _names(request: SummaryRequest) -> dict[str, str]:

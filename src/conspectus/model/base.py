@@ -70,6 +70,11 @@ class SummaryRequest:
         last: the agent's last request, if it has all entries and is to be sent again.
         last_tokens: the tokens of `last`.
         tokens: the tokens of `entries`; 0 if they were not counted.
+        rules: statements of the user that bind, word for word, and stand in the notes whatever the
+            summariser writes.
+        complaint: why an earlier answer to the same messages was refused; the summariser is told,
+            and asked once. Empty if there was none.
+        check_summaries: whether a text that tells nothing of the messages is refused.
     """
 
     entries: Sequence[Message]
@@ -87,6 +92,9 @@ class SummaryRequest:
     last: LastRequest | None = None
     last_tokens: int = 0
     tokens: int = 0
+    rules: Sequence[str] = ()
+    complaint: str = ""
+    check_summaries: bool = True
 
     def within(self, limit: int | None) -> SummaryRequest:
         """Return the same request, for a text of at most `limit` tokens. None changes nothing."""
@@ -108,6 +116,7 @@ class Summary:
             else `"smallest"`.
         cut: tokens that are known to be missing at the end, at least 1, if the text ended at a
             limit that the caller had set; 0 if it is complete.
+        checked: whether `reason_not_a_summary` has found nothing wrong with the text.
     """
 
     text: str
@@ -115,14 +124,15 @@ class Summary:
     cost: Cost = field(default_factory=Cost)
     request_kind: str = ""
     cut: int = 0
+    checked: bool = False
 
 
 @runtime_checkable
 class Summarizer(Protocol):
     """An object that makes a summary of messages, with and without an event loop.
 
-    It may also have two attributes: `form`, an `AnswerForm` (default `"whole"`), and `min_tokens`,
-    the number of tokens from which each of its texts is accepted as a summary.
+    It may also have two attributes: `form`, an `AnswerForm` (default `"whole"`), and
+    `check_summaries`. If that is False, any text of it is accepted as a summary.
     """
 
     @property
@@ -155,8 +165,8 @@ class SummarizerTraits:
     form: AnswerForm
     """The form of its answers."""
 
-    min_tokens: int | None
-    """The tokens from which any text is accepted. None: the rule of `rejection_reason`."""
+    check_summaries: bool
+    """Whether `reason_not_a_summary` reads its texts."""
 
     answer_limit: int | None
     """The most tokens that its model can answer; None if nothing limits it."""
@@ -176,7 +186,7 @@ class SummarizerTraits:
         """Return the attributes that a summariser has, and defaults for the others."""
         return cls(
             form=getattr(summarizer, "form", "whole"),
-            min_tokens=getattr(summarizer, "min_tokens", None),
+            check_summaries=getattr(summarizer, "check_summaries", True),
             answer_limit=getattr(summarizer, "answer_limit", None),
             summarize_flow=getattr(summarizer, "summarize_flow", None),
             obstacle=getattr(summarizer, "obstacle", None),
@@ -209,11 +219,10 @@ def check_settings(timeout: float | None, **numbers: int | None) -> None:
     """Check settings of a summariser.
 
     Raises:
-        PolicyError: a number is too small (only `min_tokens` may be 0), or `timeout` is not a
-            number of seconds above 0.
+        PolicyError: a number is too small, or `timeout` is not a number of seconds above 0.
     """
     for name, value in numbers.items():
         if value is not None:
-            check_whole_number(value, name, 0 if name == "min_tokens" else 1)
+            check_whole_number(value, name, 1)
     if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
         raise PolicyError(f"timeout must be seconds above 0, or None, got {timeout!r}.")

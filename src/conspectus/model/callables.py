@@ -15,10 +15,10 @@ from conspectus.core.policy import TIMEOUT
 from conspectus.errors import PolicyError
 from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.message import message_of
-from conspectus.model.answers import rejection_reason
 from conspectus.model.base import SummaryRequest, check_settings
-from conspectus.model.calls import AnswerCheck, ModelCalls, SteppedSummarizer
+from conspectus.model.calls import ModelCalls, SteppedSummarizer
 from conspectus.model.chunks import Part, divide
+from conspectus.model.gate import reason_not_a_summary
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -41,9 +41,6 @@ class CallableSummarizer(SteppedSummarizer):
         trim_tokens_to_summarize: the most tokens of messages in one call. The remaining messages
             are read in further calls, each with the summary that the call before it returned.
         timeout: seconds for each call; None: no limit.
-        min_tokens: a text with this number of tokens is always accepted; 0 accepts every text that
-            is not empty. Default: it must have 60 tokens, or 1/40 of the tokens that it replaces if
-            that is less.
 
     Raises:
         PolicyError: the function cannot be called, or a number is not valid.
@@ -57,13 +54,9 @@ class CallableSummarizer(SteppedSummarizer):
         *,
         trim_tokens_to_summarize: int | None = None,
         timeout: float | None = TIMEOUT,
-        min_tokens: int | None = None,
     ) -> None:
-        check_settings(
-            timeout, trim_tokens_to_summarize=trim_tokens_to_summarize, min_tokens=min_tokens
-        )
+        check_settings(timeout, trim_tokens_to_summarize=trim_tokens_to_summarize)
         runnable = _runnable_of(function)
-        self.min_tokens = min_tokens
         self._trim = trim_tokens_to_summarize
         self._timeout = timeout
         self._model = _callable_either_way(runnable)
@@ -77,17 +70,16 @@ class CallableSummarizer(SteppedSummarizer):
     async def _write(self, request: SummaryRequest, calls: ModelCalls) -> str:
         request = replace(request, form="whole")
         summary = request.summary_so_far
-        check = partial(rejection_reason, request=request, min_tokens=self.min_tokens)
+        # A reading is a part of the entries, and its text may tell of what was read before.
+        check = partial(reason_not_a_summary, request=request)
         for piece in readings(request.entries, self._trim, request.count):
             messages = _with_summary_first(summary, piece)
             if self._trim is None and request.tokens:  # all are read at once, and were counted
                 read_tokens = request.tokens
-                check_piece: AnswerCheck = check
             else:
                 read_tokens = calls.size(piece)
-                check_piece = partial(check, leaving=read_tokens)
             size = read_tokens + request.count(summary)
-            summary = await calls.ask(messages, check_piece, size=size)
+            summary = await calls.ask(messages, check, size=size)
         return summary
 
 

@@ -18,8 +18,8 @@ from conspectus.messages.refusals import RefusedFeature, refused_by_template
 from conspectus.model import prompts
 from conspectus.model.answer_limits import answer_limit, answer_limits_of, ends_at_limit
 from conspectus.model.answer_text import is_cut_off, text_of
-from conspectus.model.answers import LONGEST_ANSWER, SHORT
 from conspectus.model.base import Summary, SummaryRequest
+from conspectus.model.gate import LONGEST_ANSWER
 from conspectus.model.provider_errors import as_summary_error
 from conspectus.model.sentences import whole_sentences
 from conspectus.observe import observing
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Prompt = list[BaseMessage]
 
-AnswerCheck = Callable[..., str]
+AnswerCheck = Callable[[str], str]
 """Returns why a text cannot be used; an empty text if it can."""
 
 _AGAIN = "An earlier answer to this request was not used: {}. Answer it as asked."
@@ -96,6 +96,7 @@ class ModelCalls:
         most: int | None = None,
         size: int | None = None,
         once: bool = False,
+        complaint: str = "",
     ) -> str:
         """Return an answer that passes `check`, asked for twice at most.
 
@@ -109,10 +110,15 @@ class ModelCalls:
             most: tokens above which an answer is sent back to be shortened; None for no limit.
             size: tokens of the prompt; None to have them counted.
             once: ask for nothing again.
+            complaint: why an earlier answer was refused. This is then the second try.
 
         Raises:
             SummaryRejected: no answer passes.
         """
+        if complaint:
+            prompt = _with_complaint(prompt, complaint)
+            size = None
+            once = True
         size = self.size(prompt) if size is None else size
         answer = await self._call_once(prompt, check, size)
         is_too_long = most is not None and self.count(answer.text) > most
@@ -142,14 +148,13 @@ class ModelCalls:
             self.cuts.append(answer.cut)
             return answer.text
         beginning = answer.text[: 4 * BEGINS].strip()[:BEGINS]
-        remedy = "; take another summariser, or add one to fallbacks"
-        if SHORT in answer.wrong:
-            summarizer = "ChatModelSummarizer" if self.is_model else "CallableSummarizer"
-            remedy += f", or take short texts, too: summarizer={summarizer}(..., min_tokens=0)"
-        raise SummaryRejected(
-            f"what {self.name} wrote is no summary: {answer.wrong}; it begins with {beginning!r}"
-            f"{remedy}"
+        rejected = SummaryRejected(
+            f"what {self.name} wrote is no summary: {answer.wrong}; it begins with {beginning!r}; "
+            "take another summariser, add one to fallbacks, or accept any text with "
+            "check_summaries=False"
         )
+        rejected.missing = answer.wrong
+        raise rejected
 
     async def _call_once(self, prompt: Prompt, check: AnswerCheck, sent_tokens: int) -> CallAnswer:
         """Make one call, and keep its cost in any case."""
@@ -164,7 +169,7 @@ class ModelCalls:
                 message = await self._send(prompt, name)
                 cost = self._cost_of(message, sent_tokens)
                 answer = self._text_of(message)
-                wrong = check(answer.text, cut=bool(answer.cut))
+                wrong = check(answer.text)
                 if wrong:
                     observation.add(outcome="rejected")
                 return replace(answer, wrong=wrong)
@@ -231,7 +236,7 @@ class ModelCalls:
 
     def _text_of_function(self, returned: Any) -> CallAnswer:
         if isinstance(returned, str):
-            return CallAnswer(returned.strip())
+            return CallAnswer(text_of(returned.strip(), self.name))
         raise SummaryError(
             f"{self.name} returned {type(returned).__name__}, and not a text; return the text of "
             "the answer, such as answer.text"
@@ -279,6 +284,7 @@ class SteppedSummarizer:
             cost=sum(calls.costs, Cost()),
             request_kind=calls.kind,
             cut=sum(calls.cuts),
+            checked=True,
         )
 
     def summarize(self, request: SummaryRequest) -> Summary:

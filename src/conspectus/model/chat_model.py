@@ -17,10 +17,16 @@ from conspectus.errors import PolicyError, SummarizerOverflow, did_you_mean, ins
 from conspectus.messages import Message, as_data
 from conspectus.model import prompts
 from conspectus.model.answer_limits import answer_limit
-from conspectus.model.answers import rejection_reason
 from conspectus.model.base import AnswerForm, LastRequest, SummaryRequest, check_settings
-from conspectus.model.calls import ModelCalls, SteppedSummarizer, model_and_provider, profile_window
+from conspectus.model.calls import (
+    AnswerCheck,
+    ModelCalls,
+    SteppedSummarizer,
+    model_and_provider,
+    profile_window,
+)
 from conspectus.model.chunks import Part, divide
+from conspectus.model.gate import reason_not_a_summary
 from conspectus.model.sentences import shortened
 from conspectus.tokens.meter import PER_MESSAGE
 
@@ -68,10 +74,6 @@ class ChatModelSummarizer(SteppedSummarizer):
             a profile 32,000.
         max_concurrency: the most calls at the same time.
         timeout: seconds for each call; None: no limit.
-        min_tokens: a text with this number of tokens is always accepted; 0 accepts every text that
-            is not empty. Default: a text must cite a message or have 60 tokens; with a `prompt` of
-            your own, it must have 60 tokens, or 1/40 of the tokens that it replaces if that is
-            less.
 
     Raises:
         PolicyError: the model cannot be made, the prompt is not a text, or a number is not valid.
@@ -86,12 +88,10 @@ class ChatModelSummarizer(SteppedSummarizer):
         window: int | None = None,
         max_concurrency: int = 4,
         timeout: float | None = TIMEOUT,
-        min_tokens: int | None = None,
     ) -> None:
         check_settings(
             timeout,
             trim_tokens_to_summarize=trim_tokens_to_summarize,
-            min_tokens=min_tokens,
             window=window,
             max_concurrency=max_concurrency,
         )
@@ -103,7 +103,6 @@ class ChatModelSummarizer(SteppedSummarizer):
             )
         self.model = chat_model
         self.name = model if isinstance(model, str) else _class_and_name(model)
-        self.min_tokens = min_tokens
         self._model = chat_model
         self._trim = trim_tokens_to_summarize
         self._timeout = timeout
@@ -126,7 +125,6 @@ class ChatModelSummarizer(SteppedSummarizer):
             self.answer_limit,
             self._window,
             self._trim,
-            self.min_tokens,
         )
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
 
@@ -134,6 +132,11 @@ class ChatModelSummarizer(SteppedSummarizer):
     def answer_limit(self) -> int | None:
         """Tokens that an answer of its model can have at most; None if nothing limits it."""
         return answer_limit(self.model)
+
+    def check_of(self, request: SummaryRequest) -> AnswerCheck:
+        """Return what says why an answer to this request is no summary."""
+        has_our_prompt = self._template is None or self._template.extends_ours
+        return partial(reason_not_a_summary, request=request, has_our_prompt=has_our_prompt)
 
     async def _write(self, request: SummaryRequest, calls: ModelCalls) -> str:
         if self.form == "whole":
@@ -163,7 +166,7 @@ class ChatModelSummarizer(SteppedSummarizer):
         instruction = HumanMessage(prompts.instruction(request))
         return await calls.ask(
             [*last.messages, instruction],
-            partial(rejection_reason, request=request, min_tokens=self.min_tokens),
+            self.check_of(request),
             most=request.accepted_up_to or request.limit,
             size=request.last_tokens + calls.size([instruction]),
             once=True,
@@ -320,9 +323,10 @@ class _Reading:
         request = self.request
         return await self.calls.ask(
             self._prompt(material),
-            partial(rejection_reason, request=request, min_tokens=self.summarizer.min_tokens),
+            self.summarizer.check_of(request),
             most=request.accepted_up_to or request.limit,
             size=size,
+            complaint=request.complaint,
         )
 
     def _split_off_last_piece(
@@ -369,13 +373,8 @@ class _Reading:
         request = replace(
             self.request, entries=list(entries.values()), summary_so_far="", kept=(), limit=limit
         )
-        check = partial(
-            rejection_reason,
-            request=request,
-            min_tokens=self.summarizer.min_tokens,
-            leaving=_total(piece),
-        )
-        return await self.calls.ask(self._prompt(_framed(piece), limit), check)
+        prompt = self._prompt(_framed(piece), limit)
+        return await self.calls.ask(prompt, self.summarizer.check_of(request))
 
     def _prompt(self, material: str, part: int = 0) -> list[Any]:
         return prompts.prompt(self.summarizer._template, self.request, material, part)

@@ -97,6 +97,13 @@ class NotesRenderer:
             return self.notes.summary
         return self.notes.text if self.notes.edited else ""
 
+    @property
+    def rules(self) -> list[str]:
+        """All statements that bind, those of the program first, without what a person took out."""
+        removed = frozenset(self.notes.removed_rules)
+        lines = (_without_rules(line, removed) for line in self.notes.lines)
+        return [*self._program_rules(), *(rule for line in lines for rule in line.rules)]
+
     def render(
         self,
         room: int,

@@ -15,10 +15,10 @@ from conspectus.core.policy import SLACK
 from conspectus.errors import InputError
 from conspectus.messages import is_summary_message
 from conspectus.model.answer_limits import answer_limit
-from conspectus.model.answers import REPLACED_DIVISOR, rejection_reason
 from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import CallableSummarizer, readings
 from conspectus.model.calls import ModelCalls
+from conspectus.model.gate import reason_not_a_summary
 from conspectus.model.prompts import length
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]
@@ -58,10 +58,6 @@ LEAST_READING = 4_000
 READINGS = 8
 """The most readings that are smaller than `LEAST_READING`. With a limit of a few tokens there would
 be hundreds."""
-
-FEWEST = 10
-"""A text with fewer tokens counts as an error message if it replaces much. The number is small,
-because LangMem's limits and its users' summaries are small."""
 
 
 def fill_template(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]:
@@ -105,7 +101,7 @@ class PromptedSummarizer(CallableSummarizer):
     ) -> None:
         """Prepare to read up to `longest` tokens at once; `count` counts those of a message."""
         # LangMem needs only `invoke`.
-        super().__init__(model if isinstance(model, Runnable) else model.invoke, min_tokens=0)
+        super().__init__(model if isinstance(model, Runnable) else model.invoke)
         self._templates = templates
         self._longest = int(longest * READING_SLACK)
         self._count = count
@@ -123,9 +119,7 @@ class PromptedSummarizer(CallableSummarizer):
             request.limit if request.accepted_up_to is None else request.accepted_up_to
         ) + SLACK
         leaving = sum(request.count(entry.reading) for entry in request.entries)
-        check = partial(
-            rejection_reason, request=request, min_tokens=min(FEWEST, leaving // REPLACED_DIVISOR)
-        )
+        check = partial(reason_not_a_summary, request=request)
         summary = request.summary_so_far
         pieces = self._pieces(request, summary, leaving)
         for piece in pieces:

@@ -110,6 +110,7 @@ class Invocation:
             archive=archive,
             notes=False,
             on_failure=call.on_failure,
+            check_summaries=call.check_summaries,
             redact=call.redact,
             alternate_roles=call.alternate_roles,
         )
