@@ -15,6 +15,7 @@ from conspectus.archive import Archive as Archive
 from conspectus.core.records import Record as Record
 from conspectus.engine import CompactionResult as CompactionResult
 from conspectus.engine import Compactor as Compactor
+from conspectus.engine import UndoResult as UndoResult
 from conspectus.errors import ArchiveError as ArchiveError
 from conspectus.errors import ArchiveOvertaken as ArchiveOvertaken
 from conspectus.errors import ArchiveTimeout as ArchiveTimeout

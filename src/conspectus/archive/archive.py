@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -37,7 +37,7 @@ from conspectus.archive.values import (
 )
 from conspectus.bridge import call_that_computes, call_that_may_hang
 from conspectus.core.records import FORMAT as RECORD_FORMAT
-from conspectus.core.records import Chain, Draft, Record
+from conspectus.core.records import Chain, Draft, Record, without_undone
 from conspectus.errors import (
     ArchiveError,
     ArchiveOvertaken,
@@ -70,6 +70,22 @@ PROBE_TENANT = "conspectus probe"
 
 UNCOVERED = "uncovered"
 """The kind and the name of the remark on originals that no record covers."""
+
+UNDONE = "undone"
+"""The kind and the name of the remark on records that were taken back."""
+
+OVERTAKEN = (
+    "another worker has compacted this history at the same time, and its record is in force; call "
+    "again to continue from it"
+)
+OVERTAKEN_BY_UNDO = (
+    "a compaction of this history was taken back at the same time; call again to continue from "
+    "what is in force"
+)
+UNDO_OVERTAKEN = (
+    "another worker has compacted this history at the same time, so nothing was taken back; look "
+    "at what is in force now, and call again"
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -300,14 +316,19 @@ class Archive:
                 back.
 
         Raises:
-            ArchiveOvertaken: another worker has changed the head. Nothing was written.
+            ArchiveOvertaken: another worker has changed the head, or a record before this one was
+                taken back. This record is not in force.
             ArchiveUnconfirmed: the store does not return the record, or another head.
         """
         earlier = () if record.parent is None else self.chain_at(scope, record.parent)
         item = StoredItem(record.id, packed(record.to_json()))
+        remarks = self._links_to(scope, record)
+        undone = self.undone(scope)
+        if record.id in undone:  # a compaction that is made again is in force again
+            remarks.append(_remark_on_undone(name for name in undone if name != record.id))
         head_id = self.backend.write(
             scope,
-            {"records": [item], "remarks": self._links_to(scope, record)},
+            {"records": [item], "remarks": remarks},
             head_id=record.id,
             expected_head_id=expected_head_id,
             renewed=[ancestor.id for ancestor in earlier],
@@ -317,10 +338,9 @@ class Archive:
             and head_id
             and head_id not in (expected_head_id, record.id)
         ):
-            raise ArchiveOvertaken(
-                "another worker has compacted this history at the same time, and its record is in "
-                "force; call again to continue from it"
-            )
+            raise ArchiveOvertaken(OVERTAKEN)
+        if expected_head_id and not head_in_state:
+            self._check_not_undone(scope, record, earlier)
         stored = self.backend.read(scope, "records", [record.id]).get(record.id, b"")
         # Two workers may commit the same record, each with its own bill.
         is_stored = stored == item.body or parse_record(record.id, stored) is not None
@@ -335,6 +355,21 @@ class Archive:
             self._remember_lean(scope, stored, (*earlier, record))
         if self.ttl is not None:
             self.backend.sweep()
+
+    def _check_not_undone(self, scope: Scope, record: Record, earlier: Chain) -> None:
+        """Check that no record before a committed one was taken back since it was planned.
+
+        An undo that takes all records back leaves no head, and a commit cannot tell that from a
+        history whose head has expired.
+
+        Raises:
+            ArchiveOvertaken: one was taken back; the head is what was left in force.
+        """
+        in_force = without_undone(earlier, self.undone(scope))
+        if len(in_force) < len(earlier):
+            head_id = in_force[-1].id if in_force else ""
+            self.backend.write(scope, {}, head_id=head_id, expected_head_id=record.id)
+            raise ArchiveOvertaken(OVERTAKEN_BY_UNDO)
 
     def _links_to(self, scope: Scope, record: Record) -> list[StoredItem]:
         """Return the remarks by which a record is found: after its parent, and by its summary."""
@@ -425,7 +460,8 @@ class Archive:
     def chains_after(self, scope: Scope, head_id: str) -> list[Chain]:
         """Return the chains that continue from a record, the newest first.
 
-        If `head_id` is empty, they continue from the beginning of the history.
+        If `head_id` is empty, they continue from the beginning of the history. A chain ends before
+        the first of its records that was taken back.
         """
         last_records: list[str] = []
         to_visit = self._after(scope, head_id)
@@ -438,7 +474,18 @@ class Archive:
                 to_visit += later
             else:
                 last_records.append(record_id)
-        return [self.chain_at(scope, record_id) for record_id in last_records]
+        if not last_records:
+            return []
+        undone = self.undone(scope)
+        chains = (self.chain_at(scope, record_id) for record_id in last_records)
+        return [without_undone(chain, undone) for chain in chains]
+
+    def records_after(self, scope: Scope, head_id: str) -> list[Record]:
+        """Return the readable records whose parent is this one, the oldest first."""
+        names = self._after(scope, head_id)
+        bodies = self.backend.read(scope, "records", names) if names else {}
+        records = (parse_record(name, bodies.get(name)) for name in names)
+        return [record for record in records if record is not None]
 
     def _after(self, scope: Scope, head_id: str) -> list[str]:
         """Return the ids of the records that came after another one, the newest last."""
@@ -458,6 +505,37 @@ class Archive:
     def head_id(self, scope: Scope) -> str | None:
         """Return the id of the head; empty if it was set to no record, None if it never was set."""
         return self.backend.head_id(scope)
+
+    # Records that were taken back
+
+    def undone(self, scope: Scope) -> tuple[str, ...]:
+        """Return the ids of the records of a history that were taken back, the latest last."""
+        remark = self.read_remarks(scope, UNDONE, [UNDONE]).get(UNDONE, {})
+        return tuple(name for name in remark.get("ids", ()) if isinstance(name, str))
+
+    def set_undone(
+        self,
+        scope: Scope,
+        undone: Sequence[str],
+        *,
+        head_id: str,
+        expected_head_id: str | None = None,
+    ) -> None:
+        """Name the records that are taken back, and the head, in one transaction.
+
+        The records stay, with their originals. See `commit` for `expected_head_id`.
+
+        Raises:
+            ArchiveOvertaken: another worker has changed the head. Nothing was written.
+        """
+        stored_head_id = self.backend.write(
+            scope,
+            {"remarks": [_remark_on_undone(undone)]},
+            head_id=head_id,
+            expected_head_id=expected_head_id,
+        )
+        if stored_head_id != head_id:
+            raise ArchiveOvertaken(UNDO_OVERTAKEN)
 
     def copy(self, source: Scope, target: Scope, head_id: str) -> None:
         """Copy the chain up to a record, with its originals, to another scope."""
@@ -587,6 +665,10 @@ class Archive:
         count = self.backend.forget(scopes)
         self._chains.clear()
         return count
+
+
+def _remark_on_undone(names: Iterable[str]) -> StoredItem:
+    return StoredItem(name_hash(f"{UNDONE} {UNDONE}"), packed({"ids": list(names)}))
 
 
 def _scope_of_remarks(place: Scope | str) -> Scope:

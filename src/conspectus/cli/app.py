@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from conspectus import __version__
-from conspectus.cli import archive, compact, config, rules, tokens
+from conspectus.cli import archive, compact, config, look, rules, tokens
 from conspectus.cli.failures import EXIT_CODES, Program
 
 app = typer.Typer(
@@ -23,6 +23,9 @@ app.command("compact", epilog=EXIT_CODES)(compact.compact)
 DASHES = {"ignore_unknown_options": True}
 app.command("recall", epilog=EXIT_CODES, context_settings=DASHES)(archive.recall)
 app.command("rules", epilog=EXIT_CODES)(rules.rules)
+app.command("undo", epilog=EXIT_CODES)(look.undo)
+app.command("show", epilog=EXIT_CODES)(look.show)
+app.command("blame", epilog=EXIT_CODES, context_settings=DASHES)(look.blame_line)
 app.command("tokens", epilog=EXIT_CODES)(tokens.tokens)
 app.add_typer(archive.app, name="archive")
 app.add_typer(config.app, name="config")

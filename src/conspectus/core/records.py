@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
+from itertools import takewhile
 from types import UnionType
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -271,6 +272,11 @@ the newest record with notes is sure to have them. Each record has all notes so 
 earlier records are seldom needed. What a record covers and clips is always there. So records are
 compared by their ids.
 """
+
+
+def without_undone(chain: Chain, undone: Collection[str]) -> Chain:
+    """Return a chain up to its first record that was taken back."""
+    return tuple(takewhile(lambda record: record.id not in undone, chain)) if undone else chain
 
 
 # Dataclasses as plain JSON data, and back, each part checked by its annotation

@@ -26,8 +26,9 @@ from conspectus.engine.history import HistoryContext, ThreadId, scope_of
 from conspectus.engine.memory import Memories
 from conspectus.engine.preparations import Preparation
 from conspectus.engine.reporting import report_unreadable
-from conspectus.engine.result import CompactionResult
+from conspectus.engine.result import CompactionResult, UndoResult
 from conspectus.engine.settings import CompactorSettings
+from conspectus.engine.undoing import undo
 from conspectus.errors import ArchiveError, Attributes, InputError, PolicyError
 from conspectus.messages import Source, is_summary_message, read_messages
 from conspectus.messages.reading import as_messages
@@ -226,6 +227,85 @@ class Compactor(Attributes, Closing):
                 self._request_template, messages=tuple(result.messages), at=monotonic()
             )
             engine.memories.of(scope).last_request = request
+        return result
+
+    def undo(
+        self,
+        thread_id: ThreadId,
+        *,
+        tenant: str | None = None,
+        session: str = "main",
+        messages: Sequence[Source] | None = None,
+        to: str | None = None,
+    ) -> UndoResult:
+        """Take the newest compaction of a conversation back, or put one in force again.
+
+        The records and their originals stay in the archive, so a redo is the same call, with the id
+        of a record that was taken back. What comes back is the history as it was before the
+        compaction, followed by the messages that came later.
+
+        The next call of `compact` may compact again, if its trigger is reached: then a summariser
+        is asked anew. To keep the history longer, use a larger `window`, `trigger` or `keep`; for
+        another summary, another `model` or a `focus`.
+
+        Args:
+            thread_id, tenant, session: as for `compact`.
+            messages: the caller's history as it is now, whole or as the last result followed by
+                newer messages. Without it only the archive changes, and the next call of `compact`
+                brings the messages back.
+            to: the id of the record that is to be in force; all records after it are taken back.
+                `""` or `"start"`: none is to be in force. Default: the record before the newest.
+
+        Returns:
+            What was taken back and put in force. `messages` are those to send from now on, if
+            `messages` were passed.
+
+        Raises:
+            InputError: there is no archive, or `to` does not belong to `messages`.
+            NotFoundError: no compaction is in force, `to` is unknown, or originals have expired or
+                were forgotten. Nothing was changed.
+            ArchiveOvertaken: another worker has compacted the history at the same time. Nothing was
+                changed.
+            ArchiveError: the archive cannot be read or written, or an original is damaged.
+            MessageError: a message has an unknown form.
+
+        Example:
+            >>> history = [{"role": "user", "content": f"Look at part {n}."} for n in range(40)]
+            >>> compactor = Compactor(keep=("messages", 4), archive="memory:")
+            >>> view = compactor.compact(history, thread_id="t", force=True).messages
+            >>> undone = compactor.undo("t", messages=view)
+            >>> undone.messages == history, undone.came_back
+            (True, 36)
+            >>> compactor.undo("t", messages=history, to=undone.taken_back[0]).messages == view
+            True
+        """
+        scope = scope_of(tenant, thread_id, session)
+        return run(self._undo(scope, messages, to))
+
+    async def aundo(
+        self,
+        thread_id: ThreadId,
+        *,
+        tenant: str | None = None,
+        session: str = "main",
+        messages: Sequence[Source] | None = None,
+        to: str | None = None,
+    ) -> UndoResult:
+        """`undo` on an event loop."""
+        scope = scope_of(tenant, thread_id, session)
+        return await arun(self._undo(scope, messages, to))
+
+    async def _undo(
+        self, scope: Scope, messages: Sequence[Source] | None, to: str | None
+    ) -> UndoResult:
+        engine = self._engine
+        history = HistoryContext(engine, scope, self._window)
+        sources = None if messages is None else as_messages(messages)
+        if to is not None and not isinstance(to, str):
+            raise InputError(f"to must be the id of a record, not {to!r}")
+        result = (await heard_by(engine.listeners, undo(history, sources, to))).result
+        summaries = filter(is_summary_message, filter(is_message, result.messages or ()))
+        hide_from_streams(summaries)
         return result
 
     def prepare(

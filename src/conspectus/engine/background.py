@@ -180,7 +180,7 @@ async def _find_finished_draft(decision: Decision) -> _DraftSearch:
     view = decision.view
     plan = decision.plan
     assert isinstance(plan, Compact)
-    draft = await view.history.store.find_draft(_draft_name(view))
+    draft = await view.history.store.find_draft(await _draft_name(view))
     if draft is None:
         return _DraftSearch(is_there=False, decision=decision)
     if _draft_fits(draft, view):
@@ -196,11 +196,15 @@ async def _find_finished_draft(decision: Decision) -> _DraftSearch:
     return _DraftSearch(is_there=True, decision=decision)
 
 
-def _draft_name(view: View) -> str:
-    """Name the draft that continues the notes in force, made with these settings."""
+async def _draft_name(view: View) -> str:
+    """Name the draft that continues the notes in force, made with these settings.
+
+    After an undo it has another name, as in `summary`.
+    """
     # A record that only clips messages changes no notes.
     notes = next((record.id for record in reversed(view.chain) if record.covers), "")
-    return hash_of(["prepared", notes, view.history.engine.summary_identity("")])
+    identity = view.history.engine.summary_identity("")
+    return hash_of(["prepared", notes, identity, *await view.history.store.undone()])
 
 
 def _places_read(view: View, draft: Draft) -> list[int]:
@@ -358,7 +362,7 @@ async def _write_draft(
         view = correct_sizes(await load_view(history, messages))
     preparation.head_id = view.head_id
     preparation.size = history.size_for_trigger(view.size)
-    name = _draft_name(view)
+    name = await _draft_name(view)
     async with draft_lock(history, name):
         saved = await history.store.find_draft(name)
         if saved is not None and _draft_fits(saved, view):

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conspectus.core.records import Chain
+from conspectus.core.records import Chain, without_undone
 from conspectus.engine.clips import clip_item_again, is_outdated_clip
-from conspectus.engine.folding import fold, is_marked_summary
+from conspectus.engine.folding import fold, signatures_in_history
 from conspectus.engine.history import HistoryContext
+from conspectus.engine.restoring import may_be_ours, restore_undone
 from conspectus.engine.truncated import RecentStems, shares_recent_messages, stems_of
 from conspectus.engine.view import View
 from conspectus.engine.viewing import view_of
-from conspectus.errors import ArchiveError
+from conspectus.errors import ArchiveError, NotFoundError
 from conspectus.messages import SUMMARY_LINE, Message
-from conspectus.messages.alternation import is_marked_joined
-from conspectus.messages.framing import signatures_in
 from conspectus.observe import log
 
 ANOTHER_HISTORY = (
@@ -39,10 +38,12 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
         # They are from a time without an archive: their summary is treated as another library's.
         return replace(view_of(history, entries, ()), stored_head_id=in_force.stored_head_id)
-    is_continuation = history.is_continuation or _continues_last_read(
-        history, entries, in_force.chain
-    )
-    view = await find_branch(history, entries, in_force.chain, is_continuation=is_continuation)
+    undone = await _undone_in(history, entries, in_force.chain)
+    chain = without_undone(in_force.chain, undone)
+    if undone:
+        entries = await _with_undone_restored(history, entries, undone)
+    is_continuation = history.is_continuation or _continues_last_read(history, entries, chain)
+    view = await find_branch(history, entries, chain, is_continuation=is_continuation)
     view = await _with_newest_clips(view)
     is_other_branch = view.chain != in_force.chain and not history.head_source.in_state
     return replace(view, stored_head_id=in_force.stored_head_id, is_other_branch=is_other_branch)
@@ -68,6 +69,35 @@ async def settle_branch(view: View) -> View:
         log("head_not_moved", "recall may bring what was taken back: %s", error)
         return view
     return replace(view, stored_head_id=view.head_id, is_other_branch=False)
+
+
+async def _undone_in(
+    history: HistoryContext, entries: Sequence[Message], in_force: Chain
+) -> Sequence[str]:
+    """Return the records that were taken back, if a history may still show any of them.
+
+    A history without our texts shows none, and the store names no such record as in force. Only a
+    caller's state may still name one.
+    """
+    names_one = history.head_source.in_state and bool(in_force)
+    if names_one or any(map(may_be_ours, entries)):
+        return await history.store.undone()
+    return ()
+
+
+async def _with_undone_restored(
+    history: HistoryContext, entries: Sequence[Message], undone: Sequence[str]
+) -> Sequence[Message]:
+    """Return a history as it was before the compactions that were taken back.
+
+    If their originals are gone, it stays as it is: their summary is all that is left of them.
+    """
+    try:
+        restored = await restore_undone(history, entries, undone)
+    except NotFoundError as error:
+        log("undo_incomplete", "a compaction that was taken back stays in view: %s", error)
+        return entries
+    return entries if restored is None else restored.entries
 
 
 async def _with_newest_clips(view: View) -> View:
@@ -137,7 +167,7 @@ async def _by_summaries(
 
     It may be the summary of another branch, or of a time to which the history has gone back.
     """
-    for signature in _signatures_in_history(entries, marked_only=history.checkpointed):
+    for signature in signatures_in_history(entries, marked_only=history.checkpointed):
         chain = await history.store.chain_by_signature(signature)
         if not chain:
             continue
@@ -150,25 +180,6 @@ async def _by_summaries(
         if view.chain:
             return view
     return None
-
-
-def _signatures_in_history(entries: Sequence[Message], *, marked_only: bool) -> list[str]:
-    """Return the signatures of the summaries in a history, the last first.
-
-    A summary without our mark counts only at the place where a view has its summary, and not with
-    `marked_only`.
-    """
-    first = next((place for place, entry in enumerate(entries) if entry.role != "system"), -1)
-    signatures: dict[str, None] = {}
-    for place in range(len(entries) - 1, -1, -1):
-        entry = entries[place]
-        if not entry.text.startswith(SUMMARY_LINE):
-            continue
-        is_marked = is_marked_summary(entry) or is_marked_joined(entry.source)
-        stands_first = place == first and entry.role == "user"
-        if is_marked or (stands_first and not marked_only):
-            signatures.update(dict.fromkeys(signatures_in(entry.text)))
-    return list(signatures)
 
 
 async def _by_later_records(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from conspectus.core.plan_types import PlannedClip
@@ -16,6 +17,9 @@ from conspectus.messages import (
 )
 from conspectus.messages.shortening import ARCHIVED, clip_message, smallest_clip
 
+MessageCount = Callable[[Source], int]
+"""A function that counts the tokens of one message."""
+
 
 def clip_by_record(recorded: RecordedClip, original: Message, engine: Engine) -> Source | None:
     """Clip a message as its record did; None if the result would be another one.
@@ -23,7 +27,11 @@ def clip_by_record(recorded: RecordedClip, original: Message, engine: Engine) ->
     It is another one if tokens are counted in another way now. It would not be recognised when it
     comes back.
     """
-    count = engine.meter.scaled(1.0).count_message
+    return clip_again(recorded, original, engine.meter.scaled(1.0).count_message)
+
+
+def clip_again(recorded: RecordedClip, original: Message, count: MessageCount) -> Source | None:
+    """Clip a message as its record did, by a count of tokens; None if the result is another one."""
     short = clip_message(original, recorded.limit, count, recorded.pointer or ARCHIVED)
     if recorded.text_hash and clip_hash(read_messages([short])[0]) != recorded.text_hash:
         return None

@@ -27,7 +27,7 @@ from conspectus.core.records import Chain, Record, RecordedClip
 from conspectus.engine.truncated import Truncation, find_truncation, stem_of
 from conspectus.messages import SUMMARY_LINE, Message, is_summary_message, read_message
 from conspectus.messages.alternation import JoinedMessage, is_marked_joined, take_apart
-from conspectus.messages.framing import summary_text
+from conspectus.messages.framing import signatures_in, summary_text
 from conspectus.messages.hosts import is_host_message
 from conspectus.messages.message import assign_keys, occurrences
 from conspectus.messages.shortening import POINTER
@@ -169,6 +169,25 @@ def _take_joined_apart(
 def is_marked_summary(entry: Message) -> bool:
     """Tell whether a message is marked as a summary; a dict never is."""
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
+
+
+def signatures_in_history(entries: Sequence[Message], *, marked_only: bool) -> list[str]:
+    """Return the signatures of the summaries in a history, the last first.
+
+    A summary without our mark counts only at the place where a view has its summary, and not with
+    `marked_only`.
+    """
+    first = next((place for place, entry in enumerate(entries) if entry.role != "system"), -1)
+    signatures: dict[str, None] = {}
+    for place in range(len(entries) - 1, -1, -1):
+        entry = entries[place]
+        if not entry.text.startswith(SUMMARY_LINE):
+            continue
+        is_marked = is_marked_summary(entry) or is_marked_joined(entry.source)
+        stands_first = place == first and entry.role == "user"
+        if is_marked or (stands_first and not marked_only):
+            signatures.update(dict.fromkeys(signatures_in(entry.text)))
+    return list(signatures)
 
 
 def _record_index_by_place(entries: Sequence[Message], chain: Chain) -> dict[int, int]:

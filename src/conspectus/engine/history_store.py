@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Archive, Archived, Scope
 from conspectus.archive.stated_rules import removed_rules
 from conspectus.archive.values import DAMAGED
 from conspectus.core.records import Chain, Draft, Record
@@ -84,11 +84,32 @@ class HistoryStore(Protocol):
     async def find_originals(self, keys: Sequence[str]) -> Mapping[str, Message]:
         """Return the originals that are there, by their keys."""
 
+    async def read_originals(self, keys: Sequence[str]) -> Mapping[str, Archived]:
+        """Return originals as the archive has them, by their keys.
+
+        Raises:
+            NotFoundError: some are missing; the error names them.
+            ArchiveError: one of them is damaged.
+        """
+
     async def store_originals(self, originals: Sequence[Message]) -> None:
         """Write originals and read them back, because a store may lose them.
 
         Raises:
             ArchiveUnconfirmed: the store did not return them.
+        """
+
+    async def undone(self) -> Sequence[str]:
+        """Return the ids of records that were taken back."""
+
+    async def records_after(self, head_id: str) -> Sequence[Record]:
+        """Return the records that were made directly after a record; an empty id is the start."""
+
+    async def set_undone(self, undone: Sequence[str], chain: Chain, expected_head_id: str) -> None:
+        """Name the records that are taken back, and the chain that is in force from now on.
+
+        Raises:
+            ArchiveOvertaken: another record than the expected one is in force in the archive.
         """
 
     async def removed_rules(self) -> Sequence[str]:
@@ -189,6 +210,10 @@ class ArchivedHistory:
             )
         return originals
 
+    async def read_originals(self, keys: Sequence[str]) -> Mapping[str, Archived]:
+        originals = await self._ask(self.archive.get, keys)
+        return {original.key: original for original in originals}
+
     async def store_originals(self, originals: Sequence[Message]) -> None:
         if not originals:
             return
@@ -198,6 +223,21 @@ class ArchivedHistory:
                 f"the store took {len(originals)} messages and did not give {len(missing)} of them "
                 "back; check its disk, its quota and its time to live"
             )
+
+    async def undone(self) -> Sequence[str]:
+        return await self._ask(self.archive.undone)
+
+    async def records_after(self, head_id: str) -> Sequence[Record]:
+        return await self._ask(self.archive.records_after, head_id)
+
+    async def set_undone(self, undone: Sequence[str], chain: Chain, expected_head_id: str) -> None:
+        await self._ask(
+            self.archive.set_undone,
+            undone,
+            head_id=chain[-1].id if chain else "",
+            # Branches of callers with a state share the head in the archive.
+            expected_head_id=None if self.caller_keeps_head else expected_head_id,
+        )
 
     async def removed_rules(self) -> Sequence[str]:
         return await self.archive.call_either_way(removed_rules, self.archive, self.scope)
@@ -268,7 +308,19 @@ class UnarchivedHistory:
     async def find_originals(self, keys: Sequence[str]) -> Mapping[str, Message]:
         return {}
 
+    async def read_originals(self, keys: Sequence[str]) -> Mapping[str, Archived]:
+        return {}
+
     async def store_originals(self, originals: Sequence[Message]) -> None:
+        return
+
+    async def undone(self) -> Sequence[str]:
+        return ()
+
+    async def records_after(self, head_id: str) -> Sequence[Record]:
+        return ()
+
+    async def set_undone(self, undone: Sequence[str], chain: Chain, expected_head_id: str) -> None:
         return
 
     async def removed_rules(self) -> Sequence[str]:

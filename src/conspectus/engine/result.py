@@ -140,3 +140,44 @@ class CompactionResult:
     def record_id(self) -> str | None:
         """Id of the record that this call put in force; None if it made no record."""
         return None if self.record is None else self.record.id
+
+
+@dataclass(frozen=True, slots=True)
+class UndoResult:
+    """What an undo has taken back, or put in force again.
+
+    Attributes:
+        taken_back: ids of the records that are in force no more, the newest first.
+        put_in_force: ids of the records that are in force again, the oldest first.
+        head_id: id of the record that is in force now; empty if there is none.
+        came_back: number of messages that the records taken back had evicted.
+        left: number of messages that the records put in force evict.
+        unclipped: number of messages that the records taken back had clipped.
+        changed: ids, as summaries cite them, of messages that came back other than they were,
+            because secrets were removed from them or a part of them could only be described.
+        tokens_before: tokens of the view before. Without `messages`, as the records have measured
+            it.
+        tokens_after: tokens of the view now, likewise.
+        messages: what to send to the model from now on, in the kind that the caller passed. None if
+            no messages were passed.
+    """
+
+    taken_back: tuple[str, ...]
+    put_in_force: tuple[str, ...]
+    head_id: str
+    came_back: int
+    left: int
+    unclipped: int
+    changed: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    messages: list[Any] | None = None
+
+    def __repr__(self) -> str:
+        parts = [f"{self.tokens_before:,} → {self.tokens_after:,} tokens"]
+        if self.taken_back:
+            parts.append(f"{', '.join(self.taken_back)} taken back")
+        if self.put_in_force:
+            parts.append(f"{', '.join(self.put_in_force)} in force again")
+        parts.append(f"{self.came_back:,} messages came back, {self.left:,} left")
+        return f"<UndoResult {'; '.join(parts)}>"

@@ -53,6 +53,7 @@ from conspectus.langchain.settings import (
 from conspectus.langchain.state import (
     CompactionState,
     RequestedCompaction,
+    RequestedUndo,
     name_messages,
 )
 from conspectus.langchain.step_update import Update, compact_step, is_quiet
@@ -330,6 +331,27 @@ class SummarizationMiddleware(
             `agent.update_state(config, SummarizationMiddleware.request_compaction("the schema"))`
         """
         return RequestedCompaction.of(focus)
+
+    @staticmethod
+    def request_undo(to: str | None = None) -> dict[str, Any]:
+        """Return an update of the state, after which the next step takes a compaction back.
+
+        That step shows the model the history as it was before the compaction. A later step may
+        compact again, if the trigger is reached. If a compaction is requested, too, it follows in
+        the same step: `request_undo() | request_compaction("the schema")`.
+
+        If the undo fails, for example because the originals have expired, the history stays as it
+        is, and the log says why. With `on_failure="raise"` the step raises the error.
+
+        Args:
+            to: the id of the record that is to be in force; all records after it are taken back.
+                With the id of a record that was taken back, it is in force again. `""` or
+                `"start"`: none is to be in force. Default: the record before the newest.
+
+        Example:
+            `agent.update_state(config, SummarizationMiddleware.request_undo())`
+        """
+        return RequestedUndo(to=to).as_update()
 
     async def _call_model(self, request: ModelRequest[Any], handler: Handler) -> Any:
         setup = self._setup

@@ -59,6 +59,7 @@ class CompactionState(AgentState[Any]):
     _conspectus_request: NotRequired[Private]
     _conspectus_recalled: NotRequired[Private]
     _conspectus_requested_compaction: NotRequired[Private]
+    _conspectus_requested_undo: NotRequired[Private]
 
 
 def add_writes(state: Messages | None, writes: Sequence[Messages]) -> Messages:
@@ -256,6 +257,15 @@ class RequestedCompaction(Stored):
     def of(cls, focus: str | None) -> dict[str, Any]:
         """Make the update of a state that requests a compaction at the next step."""
         return cls(focus=check_text(focus, "focus").strip()[:MOST_FOCUS_CHARACTERS]).as_update()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestedUndo(Stored):
+    """An undo that was requested for the next step."""
+
+    CHANNEL = "_conspectus_requested_undo"
+
+    to: str | None = None  # as for `Compactor.undo`
 
 
 # Names

@@ -30,8 +30,10 @@ from conspectus.langchain.state import (
     FORKED,
     HeadState,
     RequestedCompaction,
+    RequestedUndo,
     name_messages,
 )
+from conspectus.langchain.taking_back import take_back
 from conspectus.messages import is_summary_message, read_message, read_messages
 from conspectus.messages.users import newest_user_message
 from conspectus.observe import log
@@ -55,7 +57,9 @@ def is_quiet(step: AgentStep) -> bool:
     setup = step.setup
     if setup.engine.preparations is not None:
         return False
-    if state.get(RequestedCompaction.CHANNEL) or state.get(FORKED):
+    if state.get(RequestedCompaction.CHANNEL) or state.get(RequestedUndo.CHANNEL):
+        return False
+    if state.get(FORKED):
         return False
     # Evicted messages may have to be shown again, or written to files.
     shows_evicted = step.preserve or setup.recall_tokens
@@ -92,13 +96,20 @@ class StepUpdate(NamedTuple):
 async def compact_step(step: AgentStep, requested: RequestedCompaction | None = None) -> StepUpdate:
     """Compact the history of a step if that is due; return the step after it, and the update.
 
-    A compaction that is requested, here or in the state, is made although no trigger is reached.
+    A compaction that is requested, here or in the state, is made although no trigger is reached. In
+    the step that takes a compaction back, no other one is made unless it is requested.
     """
     _check_settings(step)
     requested_in_state = RequestedCompaction.read(step.state)
+    requested = requested_in_state if requested is None else requested
     ended = StepUpdate(step, None)
     try:
-        ended = await _compact_if_due(step, requested_in_state if requested is None else requested)
+        undone = await take_back(step)
+        if undone is not None:
+            ended = StepUpdate(*undone)
+        if undone is None or requested is not None:
+            later = await _compact_if_due(ended.step, requested)
+            ended = later._replace(update=_merged(ended.update, later.update))
     except ArchiveError as error:
         # Nothing was changed. If the request does not fit, `ContextGuard` compacts it alone.
         if step.setup.engine.settings.on_failure == "raise":
@@ -108,6 +119,11 @@ async def compact_step(step: AgentStep, requested: RequestedCompaction | None = 
     if requested_in_state is None:
         return ended
     return ended._replace(update={**(ended.update or {}), RequestedCompaction.CHANNEL: {}})
+
+
+def _merged(earlier: Update | None, later: Update | None) -> Update | None:
+    """Return what two updates of one step make together."""
+    return later if earlier is None else {**earlier, **(later or {})}
 
 
 async def _compact_if_due(step: AgentStep, requested: RequestedCompaction | None) -> StepUpdate:
