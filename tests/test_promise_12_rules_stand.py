@@ -5,11 +5,14 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cli_support import error_line, read_json, run
 from conspectus import Compactor, PolicyError
 from conspectus.langchain import Skills
 from histories import assistant, call_and_result, user
+from stateful.budgets import few
 
 RULE = "Never push to main without asking me."
 
@@ -256,3 +259,73 @@ def test_an_unknown_rule_is_an_error_with_a_remedy(archive):
 
     assert "conspectus rules --thread t" in line
     assert "--thread" in error_line("rules", archive, "--remove", "nothing")
+
+
+NAMES = "Quexley Ottoline Brambury Vantreel Hoskin Merriweld Tolvane Ashgrove".split()
+BINDING = [
+    "Never send the figures of {name} to anybody.",
+    "From now on write {name} in capitals.",
+    "Die Unterlagen von {name} dürfen auf keinen Fall gelöscht werden.",
+    "Le budget de {name} ne doit jamais dépasser 500 euros.",
+    "El informe de {name} siempre debe ir en español.",
+    "{name} のファイルは絶対に削除しないでください。",
+    "绝不要删除 {name} 的文件。",
+    "You must not touch {name} before Friday.",
+]
+BINDING_ANYWHERE = [rule for rule in BINDING if not rule.startswith(("Die", "El"))]
+AROUND = ["", "Thanks, good. ", "The weather is fine here, and we walked along the river. " * 12]
+
+
+@st.composite
+def histories_with_rules(draw: Any) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, str]]:
+    """A talk, the rules that were said in it by their messages, and what takes some back."""
+    turns = draw(st.integers(30, 60))
+    number = draw(st.integers(1, 3))  # of rules about each name
+    names = [
+        f"{name}-{place}x"
+        for name in draw(st.lists(st.sampled_from(NAMES), unique=True))
+        for place in range(number)
+    ]
+    said: dict[int, str] = {}
+    rules: dict[str, str] = {}
+    revoked: dict[str, str] = {}
+    for name in names:
+        turn = draw(st.sampled_from([place for place in range(turns - 1) if place not in said]))
+        before = draw(st.sampled_from(AROUND))
+        behind = draw(st.sampled_from(AROUND))
+        # Among many words of another language not each rule is taken for one.
+        binding = BINDING if len(before + behind) < 100 else BINDING_ANYWHERE
+        rule = draw(st.sampled_from(binding)).format(name=name)
+        said[turn] = f"{before}{rule} {behind}"
+        rules[f"u{turn}"] = rule
+        later = [place for place in range(turn + 1, turns) if place not in said]
+        if later and draw(st.booleans()):
+            revocation = f"What I said about {name} holds no more."
+            place = draw(st.sampled_from(later))
+            said[place] = f"{draw(st.sampled_from(AROUND))}{revocation}"
+            revoked[rule] = revocation
+            rules[f"u{place}"] = revocation
+    return chat(turns, said, seed=draw(st.integers(0, 99))), rules, revoked
+
+
+@settings(max_examples=few(40))
+@given(histories_with_rules(), st.sampled_from([2_000, 3_000, 4_000, 8_000]), st.integers(1, 8))
+def test_each_rule_stands_or_is_named_after_each_round(history, window, rounds):
+    messages, rules, revoked = history
+    with Compactor(window=window, archive="memory:") as compactor:
+        view: list[Any] = []
+        size = len(messages) // rounds + 1
+        for start in range(0, len(messages), size):
+            view = [*view, *messages[start : start + size]]
+            result = compactor.compact(view, thread_id="t", force=True)
+            view = list(result.messages)
+            in_view = text_of(result)
+            left_out = "\n".join(rule.text for rule in result.rules_left_out)
+            said = {message["id"] for message in messages[: start + size]}
+            for message_id, rule in rules.items():
+                if message_id in said:
+                    assert (rule in in_view) != (rule in left_out), rule
+            said_rules = {rules[message_id] for message_id in said & rules.keys()}
+            for rule, later in revoked.items():
+                if rule in in_view and later in said_rules:
+                    assert in_view.rfind(later) > in_view.find(rule), rule

@@ -12,12 +12,14 @@ from compactor_support import compacted, new_compactor
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
+from conspectus.notes.cutting import cut
 from conspectus.notes.data import Notes
 from conspectus.notes.extraction import extract_notes
 from conspectus.notes.line_text import write_line
 from conspectus.notes.outcomes import outcome_of
 from conspectus.notes.rendering import NotesRenderer
 from conspectus.notes.tally import tally_of
+from conspectus.recall.for_agents import HOW_TO_RECALL
 from histories import assistant, call_and_result, talk, user
 from notes_read import COUNTED, DONE, GAP, left_out, under
 from stateful.agent_world import AgentWorld
@@ -222,7 +224,7 @@ def test_changes_outlast_looks_and_are_named_where_they_are_counted():
     change = call_and_result("bash", {"command": "sed -i s/1/2/ late.py"}, "", "c1")
     changes = [
         m
-        for n in range(9)
+        for n in range(13)
         for m in call_and_result("write_file", {"path": f"{n}.py"}, "done " * 9, f"w{n}")
     ]
     deep = [
@@ -231,8 +233,8 @@ def test_changes_outlast_looks_and_are_named_where_they_are_counted():
         for m in call_and_result("edit", {"path": "src/" * 20 + n}, "done " * 9, f"d{n}")
     ]
     assert "sed -i s/1/2/ late.py" in notes_of(*change, *looks, room=700)
-    [counted, *_] = under(DONE, notes_of(*changes, *looks, room=260))
-    assert "bash 60, write_file 9; among them write_file 1.py, write_file 2.py, " in counted
+    [counted, *_] = under(DONE, notes_of(*changes, *looks, room=400))
+    assert "bash 60, write_file 13; among them write_file 1.py, write_file 2.py, " in counted
     [counted, *_] = under(DONE, notes_of(*deep, *looks, room=260))
     assert re.search(r"among them edit …\S+/1, edit …\S+/2;", counted)
 
@@ -242,8 +244,9 @@ def test_looks_and_long_results_are_counted_before_other_calls():
     for n in range(60):
         name, size = (("read_file", 60), ("some_tool", 60), ("long_tool", 130))[n % 3]
         calls += call_and_result(name, {"path": f"{n // 3:02}"}, "word " * size, f"{name}{n // 3}")
+    calls += call_and_result("some_tool", {"path": "last"}, "word " * 60, "last")
     [counted, *_] = under(DONE, notes_of(*calls, room=3_000))
-    assert "read_file 20, long_tool 20, some_tool 6;" in counted
+    assert re.search("read_file 20, long_tool 20, some_tool [0-9];", counted)
 
 
 def test_of_a_long_edit_what_it_changed_is_shown():
@@ -348,13 +351,13 @@ def test_an_answer_to_a_tools_question_is_the_users():
 
 def test_two_calls_under_one_id_keep_their_own_results():
     first = call_and_result("pay", {"to": "x"}, "paid x", "a1")
-    second = call_and_result("pay", {"to": "y"}, "refused y", "a2")
+    second = call_and_result("pay", {"to": "y"}, "declared y", "a2")
     for message in second:
         message.update({"tool_call_id": "c-a1"} if message["role"] == "tool" else {})
     second[0]["tool_calls"][0]["id"] = "c-a1"
     notes = notes_of(first[0], second[0], first[1], second[1])
     assert "pay(x) → paid x" in notes
-    assert "pay(y) → refused y" in notes
+    assert "pay(y) → declared y" in notes
 
 
 def test_a_long_session_counts_what_it_left_out():
@@ -530,3 +533,104 @@ TestCallsAreReportedThroughCompactor = budgeted(CallsAreReported, CompactorWorld
 
 
 TestCallsAreReportedThroughAgents = budgeted(CallsAreReported, AgentWorld, short=2, long=100)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "bash: ./deploy: Permission denied",
+        "The user doesn't want to proceed with this tool use.",
+        "Command was not executed: it needs an approval.",
+        "Rejected by the reviewer.",
+        "Tool call cancelled by the user",
+        "HTTP 403 Forbidden",
+        "404 Client Error: Not Found for url: https://example.org/orders/9",
+        '{"status": 409, "message": "the seat is taken"}',
+        '{"status": "denied", "ticket": "W-88"}',
+        '{"approved": false}',
+        "Zugriff verweigert",
+        "没有权限执行此操作",
+    ],
+)
+def test_a_refused_call_is_told_as_failed(refusal):
+    [line] = done_lines(call_and_result("deploy", {"to": "live"}, refusal, "1"))
+    assert line.startswith("deploy(live) → failed: ")
+
+
+@pytest.mark.parametrize(
+    ("tool", "result"),
+    [
+        ("read_file", "Permission denied"),
+        ("grep", "log.txt:3: access denied"),
+        ("cancel_order", '{"order": "W-88", "status": "cancelled"}'),
+        ("write_file", "Wrote policy.md. " + "Not all requests are allowed. " * 30),
+        ("count", "404 rows"),
+    ],
+)
+def test_what_only_speaks_of_a_refusal_is_not_told_as_failed(tool, result):
+    [line] = done_lines(call_and_result(tool, {"path": "W-88"}, result, "1"))
+    assert " → failed: " not in line
+
+
+def test_calls_that_are_counted_name_what_they_changed_and_found():
+    history = [
+        *call_and_result("bash", {"command": "cd /app && cat <<'E' > a.py\nx\nE"}, "", "b1"),
+        *call_and_result("bash", {"command": "rm -r build && ls"}, "no such file", "b2"),
+        *call_and_result("get_order", {"id": "W-88"}, '{"state": "paid", "total": 41.50}', "g"),
+        *call_and_result("send_mail", {"to": "ann"}, '{"error": "no such address"}', "s"),
+    ]
+    unanswered, _ = call_and_result("wire_money", {"eur": 900}, "", "w")
+    lines = extract_notes(read_messages([*history, unanswered])).lines
+    counted = write_line(tally_of(lines))
+    assert "bash > a.py, bash rm -r build, send_mail ann → failed: " in counted
+    assert "found: get_order W-88 → state=paid; total=41.50;" in counted
+
+
+def test_a_call_without_a_result_is_not_counted_as_done():
+    unanswered, _ = call_and_result("write_file", {"path": "a.py"}, "", "w")
+    lines = extract_notes(read_messages([unanswered])).lines
+    assert "among them write_file a.py → no result;" in write_line(tally_of(lines))
+
+
+def test_names_and_short_commands_outlast_long_outputs():
+    history: list[Message] = []
+    for n in range(30):
+        args = {
+            "path": f"/srv/app/releases/2031-05-01/part_{n}/settings.py",
+            "command": f"make t{n}",
+        }
+        history += call_and_result("run", args, f"{PRINTED}{n} passed", f"r{n}")
+    lines = [line for line in under(DONE, notes_of(*history, room=5_000)) if "more" not in line]
+    assert any(GAP in line for line in lines)
+    for line in lines:
+        assert re.search(
+            r"path=/srv/app/releases/2031-05-01/part_\d+/settings.py, command=make", line
+        )
+
+
+def test_an_id_is_not_cut_in_the_middle():
+    text = "I cancelled the booking, and its number is NM1VX1-2024-05-15, " + "as you said. " * 9
+    for room in range(30, len(text)):
+        names = re.findall(r"NM1VX1\S*|\S*05-15", cut(text, room))
+        assert set(names) <= {"NM1VX1-2024-05-15,"}, room
+
+
+def test_a_message_that_stayed_in_view_stands_in_its_place_later():
+    compactor = new_compactor(window=20_000, keep=("messages", 2))
+    first = [user("Build it."), *forty_looks_and_mails()[:20]]
+    view = compacted(first, compactor, force=True).messages
+    result = compacted(
+        [*view, user("Paint it."), *forty_looks_and_mails()[20:40]], compactor, force=True
+    )
+    assert "- The user: Build it. [" in result.summary.splitlines()[1]
+    assert "The current request is the user's last message below" in result.summary
+    assert "is below, although it came before" in result.summary
+
+
+def test_the_notes_say_how_to_recall_where_that_is_possible():
+    def summary(archive: str | None) -> str:
+        compactor = Compactor(window=4_000, keep=("messages", 1), archive=archive)
+        return compacted([*talk(30), user("And now?")], compactor, force=True).summary
+
+    assert HOW_TO_RECALL in summary("memory:")
+    assert HOW_TO_RECALL not in summary(None)

@@ -20,7 +20,7 @@ from conspectus.engine.background import prepare_messages
 from conspectus.engine.building import meter_of, model_of, window_of
 from conspectus.engine.cached_request import request_template
 from conspectus.engine.closing import Closing
-from conspectus.engine.engine import Engine
+from conspectus.engine.engine import CallerFormat, Engine
 from conspectus.engine.entry import compact_messages
 from conspectus.engine.history import HistoryContext, ThreadId, scope_of
 from conspectus.engine.memory import Memories
@@ -36,6 +36,7 @@ from conspectus.model.calls import profile_window
 from conspectus.observe import heard_by, log
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.flow import unknown_thread
+from conspectus.recall.for_agents import HOW_TO_RECALL
 
 NO_WINDOW = "the window of the model is not known: pass window=<tokens>, or a trigger"
 MERGED = (
@@ -94,7 +95,11 @@ class Compactor(Attributes, Closing):
         for caveat in policy.caveats(limit):
             warnings.warn(caveat, UserWarning, stacklevel=STACKLEVEL)
         meter = meter_of(settings.token_counter, settings.tokenizer, model)
-        self._engine = replace(Engine.build(settings, policy, meter), memories=memories)
+        self._engine = replace(
+            Engine.build(settings, policy, meter),
+            memories=memories,
+            caller_format=CallerFormat(how_to_recall=HOW_TO_RECALL),
+        )
         self._request_template = request_template(self._engine, settings.summary_request, limit)
         self.policy = self._engine.policy
         self.archive = self._engine.archive

@@ -52,6 +52,9 @@ class CallerFormat:
     runtime: Any = None
     """The runtime of the graph's run, for hooks."""
 
+    how_to_recall: str = ""
+    """What the notes tell the agent about recalling originals; empty if it cannot."""
+
     for_one_request: bool = False
     """Its records are made for one request, and are dropped after it."""
 

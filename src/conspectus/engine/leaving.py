@@ -21,7 +21,7 @@ from conspectus.engine.viewing import messages_to_send, provisional_summary_mess
 from conspectus.errors import RedactionError
 from conspectus.messages import Message
 from conspectus.messages.framing import summary_body
-from conspectus.notes.data import Notes, with_texts
+from conspectus.notes.data import KeptBetween, Notes, with_texts
 from conspectus.observe import log
 from conspectus.redaction import Redaction
 
@@ -60,6 +60,7 @@ class Leaving:
     originals: tuple[Message, ...]  # the messages that leave or are clipped, as first sent
     kept: tuple[Message, ...]  # messages that stay in view
     kept_before_last_evicted: int  # how many of them came before the last one that leaves
+    kept_between: tuple[KeptBetween, ...]  # these, and where they stood among the evicted ones
     notes: Notes  # so far
     foreign_summaries: tuple[str, ...]  # summaries of other libraries that leave
     previous_summary: str  # the summary so far: ours, and those that ours replaces
@@ -174,6 +175,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         remaining=remaining,
         kept=texts.kept,
         kept_before_last_evicted=sum(place < last_evicted for place in kept),
+        kept_between=tuple(_kept_between(view, kept, leaving_items)),
         notes=texts.notes,
         foreign_summaries=texts.foreign_summaries,
         previous_summary="\n".join(
@@ -213,6 +215,19 @@ def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:
         for place, item in enumerate(view.items)
         if place not in evicted and item.entry is not None and not item.is_summary
     }
+
+
+def _kept_between(
+    view: View, kept: Mapping[int, Message], leaving_items: Sequence[ViewItem]
+) -> Iterator[KeptBetween]:
+    """Yield the messages that stay in view although later ones leave."""
+    evicted_keys = {item.key for item in leaving_items if not item.is_summary}
+    number = 0
+    for place, item in enumerate(view.items):
+        if item.key in evicted_keys:
+            number += 1
+        elif place in kept and number < len(evicted_keys):
+            yield KeptBetween(item.key, number)
 
 
 async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Message]:

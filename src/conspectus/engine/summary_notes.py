@@ -328,6 +328,7 @@ def add_notes(
         leaving.kept,
         answer,
         before=leaving.notes,
+        kept_between=leaving.kept_between,
         tools=engine.tools,
         skills=engine.settings.skills,
         find_rules=engine.find_rules,
@@ -339,10 +340,12 @@ def add_notes(
         summary=text,
         text="" if text else "\n".join(leaving.foreign_summaries),
         rewrites_findings=rewrites_findings and bool(answer and answer.found),
+        below=_what_is_below(leaving, added),
+        request_is_below=any(map(is_by_user, leaving.kept)),
+        how_to_recall=engine.caller_format.how_to_recall
+        if leaving.view.history.store.keeps_originals
+        else "",
     )
-    below = _what_is_below(leaving)
-    if below:
-        added = replace(added, below=below)
     renderer = NotesRenderer([leaving.notes, added])
     limit = min(leaving.room.hard, leaving.most_by(draft.by))
     rendered = _rendered_within(leaving, renderer, room, limit)
@@ -401,7 +404,7 @@ def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
     return replace(draft, tokens=leaving.summary_size(draft.body))
 
 
-def _what_is_below(leaving: Leaving) -> str:
+def _what_is_below(leaving: Leaving, added: Notes) -> str:
     """Say what is below the notes although it came before the last message that leaves.
 
     This is the user's last message, and calls without a result. Empty if there is none.
@@ -409,22 +412,29 @@ def _what_is_below(leaving: Leaving) -> str:
     if not leaving.messages:
         return ""
     names: list[str] = []
+    keys: list[str] = []
     words = _kept_words_of_user(leaving)
     if words is not None:
+        keys.append(words.key)
         quoted = cut(one_line(words.own), NAMED_BY_CHARACTERS)
         names.append(f'the message of the user "{quoted}"')
     answered = {call for message in leaving.kept for call in message.answers}
     for message in leaving.kept[: leaving.kept_before_last_evicted]:
         for call in message.calls:
             if call.id not in answered:
+                keys.append(message.key)
                 name = cut(one_line(call.name), NAMED_BY_CHARACTERS)
                 names.append(f"the call of {name} without a result")
     if not names:
         return ""
-    archived = leaving.view.history.store.keeps_originals
-    last = f"[{leaving.messages[-1].cite}], " if archived else ""
     are_below = "is below, although it" if len(names) == 1 else "are below, although they"
-    return f"{' and '.join(names)} {are_below} came before {last}the last message noted above"
+    last = leaving.messages[-1].cite
+    followed_by = (kept.followed_by for kept in added.kept_places if kept.key in keys)
+    first = next(followed_by, last)
+    noted = f"[{last}]" if first == last else f"[{first}] to [{last}]"
+    if not leaving.view.history.store.keeps_originals:
+        noted = "the last messages"
+    return f"{' and '.join(names)} {are_below} came before {noted} above"
 
 
 def _kept_words_of_user(leaving: Leaving) -> Message | None:

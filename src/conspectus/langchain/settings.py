@@ -48,6 +48,7 @@ from conspectus.messages.reading import CHARACTERS, THREADS
 from conspectus.model.calls import profile_window
 from conspectus.model.prompts import DEFAULT_SUMMARY_PROMPT
 from conspectus.observe import log
+from conspectus.recall.for_agents import HOW_TO_USE_TOOL
 from conspectus.tokens import TokenCounter, TokenMeter
 
 DEPRECATED = {
@@ -227,7 +228,9 @@ class Setup:
         elif callable(settings.preview):
             preview = settings.preview
         caller_format = CallerFormat(
-            keep_count=self.counting.message if counts_alone else None, summary_name=SUMMARY_NAME
+            keep_count=self.counting.message if counts_alone else None,
+            summary_name=SUMMARY_NAME,
+            how_to_recall="" if settings.recall == "off" else HOW_TO_USE_TOOL,
         )
         # User messages are joined in requests only: the state keeps each as it is.
         return replace(engine, preview=preview, caller_format=caller_format, joins_by_setting=False)

@@ -26,6 +26,9 @@ SHORTEST_ITEM = 40
 FARTHEST_STOP = 80
 """The most characters by which a text is cut shorter than it must be, to end in a better place."""
 
+LONGEST_ID = 40
+"""The most characters of a word, such as an id, that is not cut in the middle."""
+
 HEAD_SHARE = 0.6
 """The share of the beginning in a text that keeps both its ends."""
 
@@ -34,6 +37,10 @@ _STOPS = ("\n", BREAK, ". ", "。", "! ", "? ", "！", "？", "; ", ", ", "、",
 
 _ITEM = re.compile(r"\s*(?:[-*•+–—·]|\d{1,3}[.)、]|[A-Za-z][.)]|[\u2460-\u24ff])\s?\S")
 """An item of a list."""
+
+_NAME = re.compile(r"[!-~]")
+_NAME_BEFORE = re.compile(r"\s[!-~]{1,40}\Z")
+"""The beginning of a word in which a text would be cut."""
 
 LEAST_ALPHABET = 16
 """Different characters that encoded bytes have at least. A ruled line has one."""
@@ -45,6 +52,10 @@ _ENCODED = re.compile(
 """Base64 or hexadecimal digits in one line, or in lines of one length, as programs write them."""
 
 
+LEAST_ENCODED = 360
+"""Characters that encoded bytes have at least."""
+
+
 def without_encoded(text: str) -> str:
     """Return a text with its long encoded bytes described, because no reader learns from them.
 
@@ -52,7 +63,7 @@ def without_encoded(text: str) -> str:
         >>> without_encoded("key: " + "iVBORw0KGgoAAAANSUhEUgAB" * 20)
         'key: [480 characters of encoded bytes]'
     """
-    return _ENCODED.sub(_describe_bytes, text)
+    return _ENCODED.sub(_describe_bytes, text) if len(text) >= LEAST_ENCODED else text
 
 
 def _describe_bytes(match: re.Match[str]) -> str:
@@ -128,7 +139,8 @@ def _stop_before(text: str, end: int) -> int:
         found = text.rfind(stop, earliest, end)
         if found >= 0:
             return found + len(stop)
-    return end
+    name = _NAME_BEFORE.search(text, max(0, end - LONGEST_ID - 1), end)
+    return name.start() + 1 if name and _NAME.match(text, end) else end
 
 
 def _stop_behind(text: str, start: int) -> int:
@@ -138,7 +150,9 @@ def _stop_behind(text: str, start: int) -> int:
         found = text.find(stop, start, latest)
         if found >= 0:
             return found + len(stop)
-    return start
+    behind = text.find(" ", start, start + LONGEST_ID)
+    is_in_name = behind > 0 and text[start - 1 : behind].isascii() and not text[start - 1].isspace()
+    return behind + 1 if is_in_name else start
 
 
 def cut_around(text: str, kept: Sequence[str], room: float) -> str:

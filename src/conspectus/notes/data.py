@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from conspectus._bounded_cache import BoundedCache
 from conspectus.core.records import from_plain, to_plain
@@ -18,8 +18,8 @@ from conspectus.core.records import from_plain, to_plain
 Kind = Literal["said", "done", "agent", "found"]
 """What a line is about: what the user said, a call, what somebody else said, what a model found."""
 
-NAME_FIELDS = ("ids", "kind", "call", "speaker", "same_as", "repeated")
-"""Fields of a line that hold names. Nobody has said them, so no redaction changes them."""
+NAME_FIELDS = ("ids", "kind", "call", "speaker", "same_as", "repeated", "kept_places")
+"""Fields that hold names. Nobody has said them, so no redaction changes them."""
 
 SYSTEM = "system"
 """The speaker of system messages in the middle of a history."""
@@ -90,6 +90,7 @@ class Line:
         repeated: for each argument the characters at its beginning that the call of the same tool
             before also had.
         changes: in a tally what the calls that changed something were about.
+        records: in a tally what the calls that only read found, if these were records.
         failures: in a tally the number of calls that failed.
         derived: what was computed from the line, for the renderer.
     """
@@ -110,6 +111,7 @@ class Line:
     same_as: str = ""
     repeated: tuple[int, ...] = ()
     changes: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
     failures: int = 0
     derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -169,6 +171,33 @@ class Line:
 _LINE_DEFAULTS = [(part.name, part.default) for part in fields(Line) if part.init]
 
 
+class KeptBetween(NamedTuple):
+    """A message that stays in view although later ones leave.
+
+    Attributes:
+        key: its key.
+        evicted_before: how many of the messages that leave come before it.
+    """
+
+    key: str
+    evicted_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlace:
+    """The place among the lines of a message that is still in view.
+
+    Attributes:
+        key: its key.
+        position: its position among all messages that have left. Its lines get it later.
+        followed_by: the name of the first message after it that has left.
+    """
+
+    key: str
+    position: int
+    followed_by: str
+
+
 @dataclass(frozen=True)
 class Notes:
     """The notes as data: all of them so far, or those that one compaction adds.
@@ -186,6 +215,9 @@ class Notes:
         rewrites_findings: whether `lines` hold the findings of earlier notes, written anew.
         user: the name under which the user speaks; None if nobody has looked.
         below: what to say of messages that stay in view below the notes, although later ones left.
+        request_is_below: whether the user's newest message stays in view below the notes.
+        how_to_recall: what to tell the agent about recalling originals; empty if it cannot.
+        kept_places: the places of messages that stay in view although later ones have left.
         density: the characters of lines for each token of the last text; 0 if no line was cut.
         rules: sentences that the program has laid down; they stand before the lines.
         removed_rules: ids of statements that a person has taken out of the rules.
@@ -204,6 +236,9 @@ class Notes:
     rewrites_findings: bool = False
     user: str | None = None
     below: str = ""
+    request_is_below: bool = False
+    how_to_recall: str = ""
+    kept_places: tuple[KeptPlace, ...] = ()
     density: float = 0.0
     rules: tuple[str, ...] = ()
     removed_rules: tuple[str, ...] = ()
@@ -219,14 +254,15 @@ class Notes:
         parts = self.lines_by_part()
         if new.rewrites_findings:
             parts = [tuple(line for line in part if line.kind != "found") for part in parts]
-        kept_lines = [line for part in parts for line in part]
-        numbers = [*map(len, parts), *(new.parts or (len(new.lines),))]
+        first_new = len(parts)
+        parts += new.lines_by_part()
+        parts = _each_line_in_its_place(parts, first_new)
         is_replaced = bool(new.summary) and self.edited
         text = "" if is_replaced else self.text
         return replace(
             new,
-            lines=(*kept_lines, *new.lines),
-            parts=tuple(number for number in numbers if number),
+            lines=tuple(line for part in parts for line in part),
+            parts=tuple(len(part) for part in parts if part),
             goal=new.goal or self.goal,
             todo=self.todo if new.todo is None else new.todo,
             skills=tuple(dict.fromkeys((*self.skills, *new.skills))),
@@ -270,6 +306,35 @@ class Notes:
         if lines and not cached:
             _LINES_OF_PLAIN.put(id(plain_lines), (plain_lines, lines))
         return replace(notes, lines=lines)
+
+
+def _each_line_in_its_place(
+    parts: Sequence[tuple[Line, ...]], first_new: int
+) -> list[tuple[Line, ...]]:
+    """Move new lines of messages that had stayed in view to where they were said.
+
+    Args:
+        parts: the lines of each part.
+        first_new: the number of the first part with new lines.
+    """
+    placed = [*map(list, parts)]
+    earlier = [line.span for part in parts[:first_new] for line in part if line.kind != "found"]
+    last = max(earlier, default=(-1,))
+    for part in placed[first_new:]:
+        late = [line for line in part if line.kind != "found" and line.span < last]
+        for line in late:
+            part.remove(line)
+            _insert(line, placed[:first_new])
+    return [*map(tuple, placed)]
+
+
+def _insert(line: Line, parts: Sequence[list[Line]]) -> None:
+    """Put a line before the first one that came after it."""
+    for part in parts:
+        for place, other in enumerate(part):
+            if other.kind != "found" and other.span > line.span:
+                part.insert(place, line)
+                return
 
 
 _LINES_OF_PLAIN: BoundedCache[int, tuple[Any, tuple[Line, ...]]] = BoundedCache(CACHED_NOTES)

@@ -16,12 +16,12 @@ from conspectus.messages.hosts import is_host_message, standing_topics
 from conspectus.messages.message import Call, Result, fields_of
 from conspectus.messages.users import is_by_user
 from conspectus.notes.cutting import BREAK, GAP, common_beginning, cut, one_line, without_encoded
-from conspectus.notes.data import SYSTEM, Answer, Line, Notes
+from conspectus.notes.data import SYSTEM, Answer, KeptBetween, KeptPlace, Line, Notes
 from conspectus.notes.json_fields import read_json, value_text
 from conspectus.notes.outcomes import outcome_of
 from conspectus.notes.repeats import SaidBefore
 from conspectus.notes.rules import RuleFinder, add_later_statements, in_order, lines_of
-from conspectus.notes.shell import COMMANDS, SHELLS, effect_of_command
+from conspectus.notes.shell import SHELLS, command_in, effect_of_command
 from conspectus.notes.skills import Skills
 from conspectus.notes.todo import todo_items
 from conspectus.notes.tools import PATHS, Tool, ToolTable
@@ -53,6 +53,7 @@ def extract_notes(
     answer: Answer | None = None,
     *,
     before: Notes | None = None,
+    kept_between: Sequence[KeptBetween] = (),
     tools: Mapping[str, Tool] | None = None,
     skills: Skills | None = None,
     find_rules: RuleFinder = statements_in,
@@ -65,6 +66,7 @@ def extract_notes(
         answer: what a model has found in them. Its lines take the place of the agent's own words
             to the user.
         before: the notes so far. The first to speak in them is the user.
+        kept_between: messages that stay in view although later ones leave.
         tools: what is known of tools.
         skills: which calls read skill files.
         find_rules: returns the statements of a text that bind, word for word.
@@ -83,8 +85,9 @@ def extract_notes(
         find_rules,
     )
     reader.read_names(line.text for line in before.lines if line.kind == "said")
-    first_position = max((line.span[-1] + 1 for line in before.lines), default=0)
-    for position, message in enumerate(leaving, first_position):
+    reader.written_files |= {_name_of_file(line) for line in before.lines if line.effect}
+    positions, kept_places = _positions_of(leaving, kept_between, before)
+    for message, position in zip(leaving, positions, strict=True):
         reader.read(message, position)
     lines = reader.lines
     if answer.found:
@@ -102,7 +105,33 @@ def extract_notes(
         todo=reader.todo,
         skills=tuple(reader.skill_files.values()),
         user=user,
+        kept_places=kept_places,
     )
+
+
+def _positions_of(
+    leaving: Sequence[Message], kept_between: Sequence[KeptBetween], before: Notes
+) -> tuple[list[int], tuple[KeptPlace, ...]]:
+    """Return the position of each message, and those of messages that stay between them.
+
+    A message that stayed when later ones left has its position since then.
+    """
+    kept_places = {place.key: place for place in before.kept_places}
+    taken = [line.span[-1] for line in before.lines]
+    taken += [place.position for place in before.kept_places]
+    following = max(taken, default=-1) + 1
+    waiting = [*reversed(kept_between)]
+    positions: list[int] = []
+    for number, message in enumerate(leaving):
+        while waiting and waiting[-1].evicted_before <= number:
+            key = waiting.pop().key
+            if key not in kept_places:
+                kept_places[key] = KeptPlace(key, following, message.cite)
+                following += 1
+        place = kept_places.pop(message.key, None)
+        positions.append(place.position if place else following)
+        following += place is None
+    return positions, tuple(kept_places.values())
 
 
 def _name_of_user(messages: Sequence[Message]) -> str:
@@ -130,6 +159,7 @@ class _LineReader:
         last_args: the arguments of the last call of each tool.
         todo_args: the arguments of calls that wrote a to-do list, by the ids of the calls.
         named_files: names of files of text that the user has named.
+        written_files: names of files that the agent has written: they lay nothing down.
     """
 
     tools: Mapping[str, Tool]
@@ -146,6 +176,7 @@ class _LineReader:
     todo_args: dict[str, str] = field(default_factory=dict)
     last_args: dict[str, dict[str, str]] = field(default_factory=dict)
     named_files: set[str] = field(default_factory=set)
+    written_files: set[str] = field(default_factory=set)
 
     def read_names(self, texts: Iterable[str]) -> None:
         """Take note of the files of text that the user names: what they lay down binds."""
@@ -256,7 +287,8 @@ class _LineReader:
         if not is_marked_failed and not tool.asks:
             self._read_rules_of_file(message, line, answer, position)
         # What a tool has read may hold marks of a failure that is not its own.
-        failed = is_marked_failed or (outcome.failed and tool.effect is not False)
+        may_quote = tool.effect is False or (outcome.by_words and line.effect is False)
+        failed = is_marked_failed or (outcome.failed and not may_quote)
         if tool.todo and not failed:
             self._read_todo(self.todo_args.get(result.call, ""), tool)
         longest = LONGEST_ECHO if tool.todo or tool.asks else LONGEST_VALUE
@@ -270,9 +302,14 @@ class _LineReader:
     def _read_rules_of_file(self, message: Message, line: Line, text: str, position: int) -> None:
         """Take over what a skill file, or a file of text that the user has named, lays down."""
         path = next((value for name, value in line.args if name in PATHS), "")
-        name = posixpath.basename(path)
+        if not path:
+            return
+        name = _name_of_file(line)
         is_skill = self.skills is not None and bool(self.skills.read(line.call, line.args))
-        if not is_skill and name.casefold() not in self.named_files:
+        if line.effect:
+            self.written_files.add(name)
+        is_named = name in self.named_files - self.written_files
+        if line.effect or not (is_skill or is_named):
             return
         rules = self.find_rules(text)[:RULES_OF_FILE]
         if rules:
@@ -311,13 +348,16 @@ class _LineReader:
             self.todo = items
 
 
+def _name_of_file(line: Line) -> str:
+    """Return the name of the file that a call is about, in small letters; empty without one."""
+    path = next((value for name, value in line.args if name in PATHS), "")
+    return posixpath.basename(path).casefold()
+
+
 def _effect_of(call: Call, tool: Tool, args: Sequence[tuple[str, str]]) -> bool | None:
     """Tell whether a call changes anything: by its tool, or by its command."""
     if tool.effect is None and call.name.casefold() in SHELLS:
-        command = next(
-            (value for name, value in args if name in COMMANDS), args[-1][1] if args else ""
-        )
-        return effect_of_command(command)
+        return effect_of_command(command_in(args))
     return tool.effect
 
 

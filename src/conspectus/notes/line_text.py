@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -47,6 +48,17 @@ FAILED_HEAD_SHARE = 0.3
 DATA_HEAD_SHARE = 1.0
 """The same in data, of which only the beginning stays."""
 
+
+LONGEST_NAME = 100
+"""Characters of a word up to which it is a name, such as a path, and is not cut."""
+
+LONG_PART = 240
+"""Characters from which on a part of a call is long. Commands, reasons and names are shorter."""
+
+SHORTEST_LONG = 80
+"""Characters of a long part below which short parts are cut, too."""
+
+_SPACE = re.compile(r"\s")
 
 _PLAIN_NAME = re.compile(r"[\w.:/-]+")
 """The name of a tool that cannot be taken for a speaker."""
@@ -120,9 +132,7 @@ def shorten_line(line: Line, allowance: float) -> Line:
     room = allowance - citation - len(line.speaker)
     if line.rules:
         return replace(line, text=cut_around(line.text, line.rules, room))
-    # The end of what an agent reports is its result.
-    text = cut_lines(line.text, room) if line.kind == "said" else cut(line.text, room)
-    return replace(line, text=text)
+    return replace(line, text=cut_lines(line.text, room))
 
 
 def _shorten_call(line: Line, room: float) -> Line:
@@ -130,15 +140,45 @@ def _shorten_call(line: Line, room: float) -> Line:
     room -= len(line.call) + CALL_OVERHEAD
     room -= sum(len(name) + ARGUMENT_OVERHEAD for name, _ in line.args)
     line = _without_repeated_beginnings(line)
-    sizes = [len(line.text), len(line.outcome), *(len(value) for _, value in line.args)]
-    limit = max(common_limit(sizes, room), SHORTEST_PIECE)
     args = _without_common_ends(line.args) if len(line.args) > 1 else line.args
+    values = [value for _, value in args]
+    limits = _limits_of_parts([*values, line.outcome, line.text], room)
     return replace(
         line,
-        text=cut(line.text, limit),
-        args=tuple((name, cut(value, limit)) for name, value in args),
-        outcome=_cut_outcome(line, limit),
+        text=cut(line.text, limits.pop()),
+        outcome=_cut_outcome(line, limits.pop()),
+        args=tuple(
+            (name, cut(value, limit)) for (name, value), limit in zip(args, limits, strict=True)
+        ),
     )
+
+
+def _limits_of_parts(parts: Sequence[str], room: float) -> list[float]:
+    """Return the characters that each part of a call may take.
+
+    What is long gives way first: outputs and contents, which say least for their size. Names, such
+    as paths and ids, give way to nothing.
+
+    Args:
+        parts: the values of the arguments, the outcome, and the reason.
+        room: the characters for all of them.
+    """
+    sizes = [len(part) for part in parts]
+    room_of_long = room - sum(size for size in sizes if size <= LONG_PART)
+    long_sizes = [size for size in sizes if size > LONG_PART]
+    limit = common_limit(long_sizes, room_of_long)
+    if long_sizes and limit >= SHORTEST_LONG:
+        return [float(size) if size <= LONG_PART else limit for size in sizes]
+    is_name = [
+        size <= LONGEST_NAME and not _SPACE.search(part)
+        for size, part in zip(sizes, parts, strict=True)
+    ]
+    room -= sum(size for size, name in zip(sizes, is_name, strict=True) if name)
+    limit = common_limit(
+        [size for size, name in zip(sizes, is_name, strict=True) if not name], room
+    )
+    limit = max(limit, SHORTEST_PIECE)
+    return [float(size) if name else limit for size, name in zip(sizes, is_name, strict=True)]
 
 
 def _cut_outcome(line: Line, limit: float) -> str:

@@ -1,8 +1,8 @@
 """What came of a call: its result in one line, and whether it says that the call failed.
 
-Only the structure of a result counts. JSON becomes fields, lists of like records become tables with
-their columns named once, and other texts stand by their lines. No language and no phrase is known
-here, except for how programs say that they ended.
+The structure of a result counts. JSON becomes fields, lists of like records become tables with
+their columns named once, and other texts stand by their lines. The only phrases known here are
+those by which programs say how they ended, or that they refuse what was asked.
 """
 
 from __future__ import annotations
@@ -20,14 +20,56 @@ EXIT_CODES = ("returncode", "return_code", "exit_code", "exitCode", "exit_status
 ERRORS = ("error", "errors", "error_code", "is_error", "isError")
 """Fields that hold an error."""
 
-STATES = ("status", "state", "success", "ok")
+STATES = ("status", "state", "success", "ok", "approved", "decision")
 """Fields that hold the state of what was asked."""
 
-ENDING_FIELDS = frozenset((*EXIT_CODES, *ERRORS, *STATES))
+HTTP_CODES = ("status", "status_code", "statusCode", "http_status", "httpStatus")
+"""Fields that may hold a status of HTTP."""
+
+ENDING_FIELDS = frozenset((*EXIT_CODES, *ERRORS, *STATES, *HTTP_CODES))
 """Fields that say how a call ended. They come first."""
 
-FAILED_STATES = ("error", "failed", "failure", "incomplete", "false")
-"""Values of a state that say that a call failed."""
+FAILED_STATES = frozenset(
+    "error failed failure incomplete false denied rejected refused declined forbidden unauthorized "
+    "blocked aborted timeout not_executed".split()
+)
+"""Values of a state that say that a call failed, or that it was refused."""
+
+REFUSALS = re.compile(
+    r"\b(?:permission|access|authorization) (?:was |is )?(?:denied|refused)\b"
+    r"|\b(?:operation|action|call|request|command|tool|change)s? (?:was |is |were |are )?not "
+    r"(?:permitted|allowed|authori[sz]ed|approved|executed|applied)\b"
+    r"|\bnot (?:been )?executed\b|\bnothing was (?:changed|executed|applied)\b"
+    r"|\b(?:rejected|denied|refused|declined|cancell?ed|aborted|interrupted|blocked|stopped) by\b"
+    r"|\b(?:user|human|reviewer|operator|admin|policy|server|host) "
+    r"(?:has |was )?(?:rejected|denied|refused|declined|cancell?ed|aborted|interrupted|blocked)\b"
+    r"|\b(?:was|were|been) (?:rejected|denied|refused|declined|aborted|interrupted|blocked)\b"
+    r"|\bdoes(?: not|n't) want (?:you )?to\b"
+    r"|\A\W?(?:rejected|denied|refused|declined|cancell?ed|aborted|interrupted|blocked|forbidden"
+    r"|unauthori[sz]ed)\b"
+    r"|zugriff verweigert|keine berechtigung|permission non accordée|accès refusé|permiso denegado"
+    r"|acceso denegado|permesso negato|permissão negada|отказано в доступе|brak dostępu"
+    r"|权限不够|拒绝访问|没有权限|許可がありません|アクセスが拒否|권한이 없|거부되었"
+)
+"""Words by which a program says that it refuses, in small letters."""
+
+REFUSAL_STEMS = (
+    "denied refus reject declin cancel abort interrupt block stopped forbid unauthori not nothing "
+    "want verweigert berechtigung permis permes accès acceso отказано brak "
+    "权限 拒绝 許可 拒否 권한 거부"
+).split()
+"""Such a text has one of these: to look for them takes less time."""
+
+HTTP_ERROR = re.compile(
+    r"(?:http(?:/\d(?:\.\d)?)?(?: (?:status|error))?(?: code)?:? |status(?: code)?:? )[45]\d\d\b"
+    r"|\A\W?[45]\d\d:? (?:client error|server error|bad request|unauthorized|payment required"
+    r"|forbidden|not found|method not allowed|conflict|gone|unprocessable|too many requests"
+    r"|internal server error|bad gateway|service unavailable|gateway timeout)\b"
+)
+"""A status of HTTP that says that a request failed, in small letters."""
+
+LONGEST_REFUSAL = 600
+"""Characters of a text up to which it may be a refusal. A longer one may only quote one."""
 
 NO_ERROR = ("", "0", "false", "none", "null", "[]", "{}")
 """Values of an error that say that there was none."""
@@ -41,6 +83,7 @@ LAST_LINES = 2
 ERROR_MARK = "error:"
 """How tools begin an answer that has no other mark of a failure, in small letters."""
 
+_HTTP_ERROR_CODE = re.compile(r"[45]\d\d(?: [a-z ]{1,40})?")
 _ENDED = re.compile(
     r"(?i)\A\W?(?:(?:\w++ ){0,3}?exited with|(?:(?:\w++ )?failed with )?exit) "
     r"(?:code|status) (-?\d++)\W?"
@@ -57,11 +100,13 @@ class Outcome(NamedTuple):
         is_data: whether it is data. A record that is mostly what a program printed is not, because
             its end says what came of the call.
         failed: whether it says that the call failed.
+        by_words: whether words alone say so, which a text that was read may hold, too.
     """
 
     text: str
     is_data: bool
     failed: bool
+    by_words: bool = False
 
 
 def outcome_of(text: str, args: Collection[str] = ()) -> Outcome:
@@ -74,7 +119,7 @@ def outcome_of(text: str, args: Collection[str] = ()) -> Outcome:
 
     Example:
         >>> outcome_of('{"seats": 2, "status": "failed"}')
-        Outcome(text='status=failed; seats=2', is_data=True, failed=True)
+        Outcome(text='status=failed; seats=2', is_data=True, failed=True, by_words=False)
     """
     text = text.strip()
     outcomes = (read(text, args) for read in FORMS)
@@ -117,8 +162,24 @@ def _outcome_of_output(text: str, args: Collection[str]) -> Outcome:
     tags, output = _take_off_tags(text)
     lines = [line for line in map(str.strip, output.split("\n")) if line]
     shown_tags = [f"{name}={value}" for name, value in tags.items() if not lines or value != "0"]
-    endings = tags | _endings_in(lines)
-    return Outcome(BREAK.join((*shown_tags, *lines)), False, _says_failed(endings))
+    failed = _says_failed(tags | _endings_in(lines))
+    refused = not failed and len(output) <= LONGEST_REFUSAL and _is_refusal(lines)
+    return Outcome(
+        BREAK.join((*shown_tags, *lines)),
+        is_data=False,
+        failed=failed or refused,
+        by_words=refused,
+    )
+
+
+def _is_refusal(lines: Sequence[str]) -> bool:
+    """Tell whether the first line or the last one says that what was asked is refused."""
+    ends = {line.lower() for line in (*lines[:1], *lines[-1:])}
+    return any(
+        (any(stem in line for stem in REFUSAL_STEMS) and REFUSALS.search(line))
+        or (any(digit in line for digit in "45") and HTTP_ERROR.search(line))
+        for line in ends
+    )
 
 
 def _take_off_tags(text: str) -> tuple[dict[str, str], str]:
@@ -175,7 +236,11 @@ def _says_failed(fields: Mapping[str, Any]) -> bool:
     codes = (value for name, value in values.items() if name in EXIT_CODES)
     if any(map(_is_error_code, codes)):
         return True
-    return any(name in STATES and value in FAILED_STATES for name, value in values.items())
+    if any(name in STATES and value in FAILED_STATES for name, value in values.items()):
+        return True
+    return any(
+        name in HTTP_CODES and _HTTP_ERROR_CODE.fullmatch(value) for name, value in values.items()
+    )
 
 
 def _is_error_code(value: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 
 from conspectus.notes.cutting import cut, section
@@ -13,6 +13,7 @@ from conspectus.notes.data import Kind, Line, Notes
 from conspectus.notes.line_text import line_text, shorten_line
 from conspectus.notes.room import Attempt, allowances, fill_room
 from conspectus.notes.tally import tally_of
+from conspectus.notes.todo import in_short
 from conspectus.rules import rule_id
 
 IN_ORDER = "In order"
@@ -26,6 +27,12 @@ TALLY_ORDER: tuple[Kind, ...] = ("said", "done", "agent", "found")
 
 NOW = "# Now, before the messages below"
 """The heading of what is open."""
+
+CURRENT_REQUEST = "The current request is the user's last message below, not one noted above."
+"""Said where the user's newest message stays in view."""
+
+SHARE_OF_ADVICE = 0.1
+"""The most of the room around the lines that such advice may take."""
 
 PART_LINES = 12
 """Lines that a part shows at least once lines are cut. Otherwise it is joined to the next one."""
@@ -130,20 +137,29 @@ class NotesRenderer:
         before = self._text_before(room_around, count)
         behind = self._text_behind(room_around, count)
 
-        def write(characters: float) -> Attempt:
+        def write(characters: float, *, names_changes: bool = True) -> Attempt:
             allowed = allowances(lines, characters) if characters < size else []
             rules_left_out = _name_left_out(lines, allowed) if archived else ""
-            blocks = [before, *_write_parts(parts, allowed, rules_left_out, archived), behind]
+            groups = _group_parts(parts, allowed)
+            if not names_changes:
+                groups = [[(_only_counted(line), limit) for line, limit in group]
+                          for group in groups]  # fmt: skip
+            blocks = [before, *_write_parts(groups, rules_left_out, archived), behind]
             text = "\n".join(filter(None, blocks))
             return Attempt(text, count(text), allowed)
 
-        filled = fill_room(
-            room,
-            write,
-            size=size,
-            tokens_around=count(before + behind),
-            density=self.notes.density,
+        writings = (write, partial(write, names_changes=False))
+        attempts = (
+            fill_room(
+                room,
+                writing,
+                size=size,
+                tokens_around=count(before + behind),
+                density=self.notes.density,
+            )
+            for writing in writings
         )
+        filled = next((found for found in attempts if found is not None), None)
         if filled is None:
             self._allowances = []
             text = _write_least(lines, room, count, archived)
@@ -218,9 +234,15 @@ class NotesRenderer:
     def _text_behind(self, room: int, count: Count) -> str:
         """Return what stands behind the lines: what is open, and a summary of the caller's."""
         notes = self.notes
+        about = " ".join(
+            filter(None, (CURRENT_REQUEST if notes.request_is_below else "", notes.how_to_recall))
+        )
+        if count(about) > room * SHARE_OF_ADVICE:
+            about = ""
         lines = [
+            *filter(None, [about]),
             *section("Order", [notes.below] if notes.below else []),
-            *section("Open", notes.todo or ()),
+            *section("Open", in_short(notes.todo or ())),
             *section("Next", notes.next),
             *section("Skills read", notes.skills),
         ]
@@ -250,11 +272,11 @@ def _name_left_out(lines: Sequence[Line], allowed: Sequence[float]) -> str:
     number = 0
     ids: dict[str, None] = {}
     for line, characters in zip(lines, allowed, strict=bool(allowed)):
-        missing = sum(
-            line.size_with_rules(position) > characters
-            for position in range(1, len(line.rules) + 1)
-        )
-        if missing and characters < line.size:
+        if not line.rules or characters >= line.size:
+            continue
+        shown = _plain(line_text(line, characters, archived=True)) if characters else ""
+        missing = sum(_plain(rule) not in shown for rule in line.rules)
+        if missing:
             number += missing
             ids |= dict.fromkeys(line.ids[:1])
     if not number:
@@ -265,16 +287,18 @@ def _name_left_out(lines: Sequence[Line], allowed: Sequence[float]) -> str:
     return f"({number} rule{plural} left out; recall {named}{more})"
 
 
+def _only_counted(line: Line) -> Line:
+    """Return a tally that names no changes and no records; any other line as it is."""
+    return replace(line, changes=(), records=()) if line.changes or line.records else line
+
+
 def _write_parts(
-    parts: Sequence[Sequence[Line]],
-    allowed: Sequence[float],
-    rules_left_out: str,
-    archived: bool,
+    groups: Sequence[Sequence[Allowed]], rules_left_out: str, archived: bool
 ) -> list[str]:
     """Return what was said and done, in order, and what was found."""
     happened: list[str] = []
     found: list[str] = []
-    for line, characters in chain.from_iterable(_group_parts(parts, allowed)):
+    for line, characters in chain.from_iterable(groups):
         texts = found if line.kind == "found" else happened
         texts.append(line_text(line, characters, archived))
     if rules_left_out:

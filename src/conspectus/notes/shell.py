@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from conspectus.notes.cutting import BREAK
+from conspectus.notes.cutting import BREAK, one_line
 
 SHELLS = frozenset(
     "bash sh shell zsh terminal execute_bash execute_command run_command run_shell_command "
@@ -34,6 +35,8 @@ _CHANGING = re.compile(
 """A program that changes something, at the beginning of a command."""
 
 _WRITES_FILE = re.compile(r"(?<![\d&=<>-])[12]?>{1,2}(?!&|\s*/dev/null|=|\()\s*[\w./~$\"'{-]")
+_TARGET = re.compile(r"(?<![\d&=<>-])[12]?>{1,2}(?!&|\s*/dev/null|=|\()\s*([^\s;&|<>]{1,200})")
+_QUOTATION_PLACE = re.compile("\0(\\d{1,9})\0")
 _IN_PLACE = re.compile(r"(?:^|[\s;&|(])(?:sed|perl)\s+(?:-\w+\s+)*-\w*i\b")
 _PARTS = re.compile(r"&&|\|\|?|;|\n")
 _QUOTED = re.compile(r"'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)")
@@ -45,6 +48,45 @@ _SETTING = re.compile(r"^\w+=\S*\s+")
 
 LONGEST_COMMAND = 20_000
 """Characters of a command that are read."""
+
+
+def command_in(args: Sequence[tuple[str, str]]) -> str:
+    """Return the command among the arguments of a call of a shell."""
+    last = args[-1][1] if args else ""
+    return next((value for name, value in args if name in COMMANDS), last)
+
+
+def what_changes(command: str) -> str:
+    """Return the parts of a command that change something, a written file as `> file`.
+
+    Without such parts it is the command, without the folder in which it runs.
+
+    Example:
+        >>> what_changes("cd /app && echo 1 > a.py && rm -r build && ls")
+        '> a.py, rm -r build'
+    """
+    command = command[:LONGEST_COMMAND].replace(BREAK, "\n").replace("\\\n", " ") + "\n"
+    command = _HERE_TEXT.sub(r" \3 \n", command)
+    quotations: list[str] = []
+
+    def without_quotation(match: re.Match[str]) -> str:
+        quotations.append(match[0])
+        return f"\0{len(quotations) - 1}\0"
+
+    parts = [part.strip() for part in _PARTS.split(_QUOTED.sub(without_quotation, command))]
+    parts = [part for part in parts if part and part.split()[0] != "cd"]
+    changing = [name for part in parts if (name := _what_part_changes(part))]
+    text = ", ".join(dict.fromkeys(changing)) if changing else one_line("; ".join(parts))
+    return _QUOTATION_PLACE.sub(lambda place: quotations[int(place[1])], text)
+
+
+def _what_part_changes(part: str) -> str:
+    target = _TARGET.search(part)
+    if target:
+        return f"> {target[1]}"
+    if _IN_PLACE.search(part):
+        return f"{part.split()[0]} {part.split()[-1]}"
+    return part if _CHANGING.search(f"{part} ") else ""
 
 
 def effect_of_command(command: str) -> bool | None:

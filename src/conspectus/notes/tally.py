@@ -7,18 +7,28 @@ from collections.abc import Sequence
 
 from conspectus.notes.cutting import GAP, cut
 from conspectus.notes.data import Kind, Line
+from conspectus.notes.shell import SHELLS, command_in, what_changes
 
 NAMED_TOOLS = 12
 """The most tools that a tally names; the calls of the others are added up."""
 
-NAMED_CHANGES = 8
+NAMED_CHANGES = 12
 """The most calls that changed something which a tally names, the newest ones."""
 
+NAMED_RECORDS = 4
+"""The most calls that found a record of which a tally gives values, the newest ones."""
+
 CHANGE_CHARACTERS = 40
-"""The characters of what such a call was about."""
+"""The characters of what a call was about."""
+
+RECORD_CHARACTERS = 60
+"""The characters of a record that was found."""
 
 EFFECT_CHARACTERS = 40
 """The characters of what came of such a call, if it answered with data."""
+
+NO_RESULT = "no result"
+"""What came of a call that was never answered, or not yet."""
 
 EFFECT = " → "
 """Stands between what a call was about and what came of it."""
@@ -30,6 +40,10 @@ WHAT_IS_LEFT_OUT: dict[Kind, tuple[str, str]] = {
 }
 """What a tally counts, one of it and several."""
 
+CELL = " | "
+CELLS_WITHIN = 200
+"""A result with such a sign among so many of its first characters is a table, and no record."""
+
 NAMED_MESSAGES = 12
 """Up to so many messages of the user are named one by one; of more the first and the last."""
 
@@ -38,15 +52,21 @@ def tally_of(lines: Sequence[Line]) -> Line:
     """Return the tally of lines of one kind, some of which may be tallies."""
     calls = Counter[str]()
     changes: dict[str, str] = {}
+    records: dict[str, str] = {}
     for line in lines:
         if line.is_tally:
             calls.update({name: int(count) for name, count in line.args})
             for change in line.changes:
-                _add_change(changes, change)
+                _add(changes, change)
+            for record in line.records:
+                _add(records, record)
             continue
         calls[line.call] += 1
-        if line.acts or (line.failed and line.effect is not False):
-            _add_change(changes, _name_of_change(line))
+        is_open_end = line.failed or not line.outcome
+        if line.acts or (is_open_end and line.kind == "done" and line.effect is not False):
+            _add(changes, _name_of_change(line))
+        elif line.is_data and not line.failed and CELL not in line.outcome[:CELLS_WITHIN]:
+            _add(records, _name_of_record(line))
     first = min(lines, key=lambda line: line.span)
     last = max(lines, key=lambda line: line.span[-1])
     return Line(
@@ -55,26 +75,42 @@ def tally_of(lines: Sequence[Line]) -> Line:
         () if first.kind == "found" else _ids_of_tally(lines, first, last),
         args=tuple((name, str(count)) for name, count in calls.items()),
         changes=tuple(changes.values())[-NAMED_CHANGES:],
+        records=tuple(records.values())[-NAMED_RECORDS:],
         span=(first.span[0], last.span[-1]),
         stands_for=sum(line.stands_for or 1 for line in lines),
         failures=sum(line.failures if line.is_tally else line.failed for line in lines),
     )
 
 
-def _add_change(changes: dict[str, str], change: str) -> None:
-    """Add a change as the newest; an earlier one of the same thing goes."""
-    thing = change.partition(EFFECT)[0]
-    changes.pop(thing, None)
-    changes[thing] = change
+def _add(named: dict[str, str], name: str) -> None:
+    """Add the name of a call as the newest; an earlier one of the same thing goes."""
+    thing = name.partition(EFFECT)[0]
+    named.pop(thing, None)
+    named[thing] = name
 
 
-def _name_of_change(line: Line) -> str:
-    """Name a call that changed something by its tool and its first argument."""
+def _name_of_record(line: Line) -> str:
+    """Name a call that found a record by its tool, its arguments and the record's values."""
+    about = cut(", ".join(value for _, value in line.args), CHANGE_CHARACTERS)
+    return f"{line.call} {about}{EFFECT}{cut(line.outcome, RECORD_CHARACTERS, 1.0)}"
+
+
+def _name_of_call(line: Line) -> str:
+    """Name a call by its tool and what it was about."""
     about = line.args[0][1] if line.args else ""
+    if line.call.casefold() in SHELLS:
+        about = what_changes(command_in(line.args)) or about
     is_long_path = "/" in about[:-CHANGE_CHARACTERS] and " " not in about
     if is_long_path:  # its end tells it from others
         about = GAP + about[1 - CHANGE_CHARACTERS :]
-    name = f"{line.call} {cut(about, CHANGE_CHARACTERS)}".strip()
+    return f"{line.call} {cut(about, CHANGE_CHARACTERS)}".strip()
+
+
+def _name_of_change(line: Line) -> str:
+    """Name a call that changed something by its tool, what it was about, and what came of it."""
+    name = _name_of_call(line)
+    if not line.outcome:
+        return f"{name}{EFFECT}{NO_RESULT}"
     if line.failed:
         return f"{name}{EFFECT}failed: {cut(line.outcome, EFFECT_CHARACTERS, 0.0)}"
     return f"{name}{EFFECT}{cut(line.outcome, EFFECT_CHARACTERS, 1.0)}" if line.is_data else name
@@ -103,16 +139,18 @@ def write_tally(tally: Line, archived: bool) -> str:
         what = WHAT_IS_LEFT_OUT[tally.kind][tally.stands_for > 1]
         return f"({tally.stands_for} {what} left out{where})"
     changes = f"; among them {', '.join(tally.changes)}" if tally.changes else ""
+    records = f"; found: {' | '.join(tally.records)}" if tally.records else ""
     failed = f"; {tally.failures} of them failed" if tally.failures else ""
     calls = "call" if tally.stands_for == 1 else "calls"
-    return f"({tally.stands_for} more {calls}: {_numbers_by_tool(tally)}{changes}{failed}{where})"
+    what = f"{_numbers_by_tool(tally)}{changes}{records}{failed}{where}"
+    return f"({tally.stands_for} more {calls}: {what})"
 
 
 def _where_to_recall(tally: Line) -> str:
     ids = dict.fromkeys(tally.ids)
     if not ids:
         return ""
-    names_each = len(tally.ids) > 2
+    names_each = len(ids) != 2
     return f"; recall {', '.join(ids)}" if names_each else f"; recall range {' to '.join(ids)}"
 
 

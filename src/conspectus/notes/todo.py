@@ -6,9 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conspectus.notes.cutting import one_line
+from conspectus.notes.cutting import FIELD, one_line
 
 _BETWEEN_FIELDS = " | "
+
+DONE = frozenset(("completed", "complete", "done", "finished"))
+"""States of an item that is done."""
 
 
 def todo_items(args: str, argument: str, before: Sequence[str]) -> tuple[str, ...] | None:
@@ -39,6 +42,24 @@ def todo_items(args: str, argument: str, before: Sequence[str]) -> tuple[str, ..
     changed_ids = {cell for row in rows if isinstance(row, Mapping) for cell in _ids_in(row)}
     unchanged = (item for item in before if changed_ids.isdisjoint(_cells(item)))
     return (*unchanged, *items)
+
+
+def in_short(items: Sequence[str]) -> list[str]:
+    """Return the items that are open, and those that are done in one line behind them.
+
+    Example:
+        >>> in_short(["hull | completed", "paint | pending", "sail | completed"])
+        ['paint | pending', 'done: hull; sail']
+    """
+    is_done = [not DONE.isdisjoint(item.casefold().split(_BETWEEN_FIELDS)) for item in items]
+    lines = [item for item, done in zip(items, is_done, strict=True) if not done]
+    done_items = [_without_state(item) for item, done in zip(items, is_done, strict=True) if done]
+    return [*lines, f"done: {FIELD.join(done_items)}"] if done_items else lines
+
+
+def _without_state(item: str) -> str:
+    cells = item.split(_BETWEEN_FIELDS)
+    return _BETWEEN_FIELDS.join(cell for cell in cells if cell.casefold() not in DONE)
 
 
 def _item(row: Any) -> str:

@@ -19,6 +19,9 @@ RECENT = 24
 """The age of a line, in later lines, at which it has seven tenths of its weight:
 1 / sqrt(1 + age / RECENT)."""
 
+NEWEST_CALL = 2.0
+"""The newest line weighs so many times as much if it is a call: who goes on begins with it."""
+
 LONG_OUTCOME = 600
 """Characters of an outcome from which on a call of an unknown tool counts as a look."""
 
@@ -48,6 +51,8 @@ def steps_by_weight(lines: Sequence[tuple[int, Line]]) -> Iterator[ShorteningSte
         weight = weight_of(line)
         if line.kind != "found":
             weight /= sqrt(1.0 + age / RECENT)
+        if age == 0 and line.kind == "done":
+            weight *= NEWEST_CALL
         for level in CUT_LEVELS:
             if level < line.size:
                 steps.append((-level / weight, position, level))

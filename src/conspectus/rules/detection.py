@@ -206,7 +206,8 @@ def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     spans = iter(code)
     span = next(spans, None)
     for end in ends:
-        if _ORDINAL.search(text[max(0, end - 4) : end]) and text[end : end + 1] == " ":
+        is_full_stop = text[end - 1 : end + 1] == ". "
+        if is_full_stop and _ORDINAL.search(text[max(0, end - 4) : end]):
             continue
         while span is not None and span[1] <= begin:
             span = next(spans, None)
@@ -230,6 +231,8 @@ def _looks_like_code(sentence: str) -> bool:
 
 def _code_spans(text: str) -> list[tuple[int, int]]:
     """Return where code stands between fences."""
+    if "```" not in text and "~~~" not in text:
+        return []
     fences = [fence.start() for fence in _FENCE.finditer(text)]
     if len(fences) % 2:
         fences.append(len(text))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.resources import files
@@ -131,10 +130,17 @@ class PlainSentence:
 
 
 class Phrase(NamedTuple):
-    """A phrase behind its first word, and what group it is of."""
+    """A phrase behind its first word, and what group it is of.
+
+    Attributes:
+        following: its words behind the first one.
+        group: its group.
+        second: its second word; empty if there is none, or one with a star.
+    """
 
     following: tuple[str, ...]
     group: str
+    second: str = ""
 
 
 class SpacedVocabulary:
@@ -168,7 +174,9 @@ class SpacedVocabulary:
             elif first.endswith("*"):
                 self._stems[first[:-1]] = group
             else:
-                self._by_first.setdefault(first, []).append(Phrase(tuple(following), group))
+                second = following[0] if following and "*" not in following[0] else ""
+                phrase = Phrase(tuple(following), group, second)
+                self._by_first.setdefault(first, []).append(phrase)
         for candidates in self._by_first.values():
             candidates.sort(key=lambda phrase: -len(phrase.following))
         self._stem_sizes = sorted({*map(len, self._stems)}, reverse=True)
@@ -185,7 +193,10 @@ class SpacedVocabulary:
                 phrases = self._remember_word(word)
             if not phrases or position < behind_last:
                 continue
+            next_word = words[position + 1] if position + 1 < len(words) else ""
             for phrase in phrases:
+                if phrase.second and phrase.second != next_word:
+                    continue
                 end = position + 1 + len(phrase.following)
                 if not phrase.following or _agree(phrase.following, words[position + 1 : end]):
                     found.add((f"{word} {' '.join(phrase.following)}", phrase.group))
@@ -354,12 +365,13 @@ def vocabularies_for(text: str) -> list[Vocabulary]:
     beginning = text[:LANGUAGE_CHARACTERS]
     known = _languages()
     names: list[str] = []
-    for letters, languages in _SCRIPTS:
+    for letters, languages in () if beginning.isascii() else _SCRIPTS:
         if letters.search(beginning) and not ("ja" in names and languages == ("zh",)):
             names += languages
-    times = Counter[str]()
+    times: dict[str, int] = {}
     for word in words_of(plain_form(beginning)):
-        times.update(known.by_common_word.get(word, ()))
+        for name in known.by_common_word.get(word, ()):
+            times[name] = times.get(name, 0) + 1
     most = max(times.values(), default=0)
     if most >= TELLING_WORDS:
         names += [name for name, number in times.items() if number >= LIKELY * most]
