@@ -97,9 +97,8 @@ def test_rules_that_have_no_room_are_named(caplog):
 
 def test_a_rule_that_stays_in_view_is_not_left_out():
     rule = "You must never open the door of room 4711."
-    with Compactor(
-        window=2_000, archive="memory:", notes=False, summarizer=lambda _: "x" * 300
-    ) as c:
+    settings: Any = {"notes": False, "summarizer": lambda _: "Fine.", "check_summaries": False}
+    with Compactor(window=2_000, archive="memory:", **settings) as c:
         messages = chat(60, {10: rule, 59: rule})
         result = c.compact(messages, thread_id="t", force=True)
 

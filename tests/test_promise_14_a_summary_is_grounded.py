@@ -95,6 +95,7 @@ SHORT_HISTORY = [
         ("Please share the conversation you would like me to summarize.", False),
         ("Sure! How can I help?", False),
         ("Error: rate limit", False),
+        ("a" * 3_000, False),
         ("So it goes on and on. " * 40, False),
     ],
 )

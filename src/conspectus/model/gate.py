@@ -21,7 +21,7 @@ from conspectus.model.grounds import Grounds, distinct_share, grounds_of
 from conspectus.model.headings import heading_of, section_of
 from conspectus.model.prompts import TEXTS
 from conspectus.model.speech import language_of, shares_of_speech
-from conspectus.model.terms import plain, terms_of
+from conspectus.model.terms import LONG_RUN, plain, terms_of
 
 LONGEST_ANSWER = 100_000
 """Characters that any answer may have."""
@@ -113,6 +113,8 @@ def _reason_by_form(text: str) -> str:
     terms = terms_of(text)
     if distinct_share(terms.words, REPEATED_WORDS) < LEAST_DISTINCT:
         return "it says the same over and over"
+    if all(len(word) > LONG_RUN for word in terms.words):
+        return "it has no words"
     shares = shares_of_speech(plain(text), terms.words, language_of(text, terms.words))
     if _ERROR.match(text):
         return "it is an error"
