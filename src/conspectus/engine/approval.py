@@ -45,13 +45,13 @@ async def ask_for_approval(leaving: Leaving, written: WrittenDraft) -> Draft:
     problem = ""
     with observing("step", name="preview", by=draft.by, outcome="declined") as observation:
         for _ in range(MOST_ASKED):
-            answer = _answer(ask, replace(request, problem=problem))
+            answer = _ask_person(ask, replace(request, problem=problem))
             if answer is None:
                 break
             if answer == draft.body:
                 observation.add(outcome="ok")
                 return draft
-            edited = await _as_text_of_summary(leaving, answer)
+            edited = await _clean_answer(leaving, answer)
             tokens = leaving.summary_size(edited)
             if edited and tokens <= limit:
                 observation.add(outcome="ok")
@@ -68,12 +68,12 @@ async def ask_for_approval(leaving: Leaving, written: WrittenDraft) -> Draft:
     )
 
 
-async def _as_text_of_summary(leaving: Leaving, answer: str) -> str:
+async def _clean_answer(leaving: Leaving, answer: str) -> str:
     """Return what a person has written as the text of a summary, framed and redacted."""
     return await leaving.clean(framed_body(answer))
 
 
-def _answer(ask: Preview, request: PreviewRequest) -> str | None:
+def _ask_person(ask: Preview, request: PreviewRequest) -> str | None:
     """Ask the person; None means that the person declines."""
     with others_may_compute():
         answer = ask(request)

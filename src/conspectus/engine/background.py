@@ -120,7 +120,7 @@ async def use_prepared_draft(decision: Decision) -> Decision:
     if not _may_be_prepared(decision):
         return decision
     search = await _find_finished_draft(decision)
-    if search.is_there or preparations.closed:
+    if search.found_any or preparations.closed:
         return search.decision
     preparation = preparations.latest.get(history.scope)
     is_for_head = preparation is not None and preparation.head_id == view.head_id
@@ -131,7 +131,7 @@ async def use_prepared_draft(decision: Decision) -> Decision:
         return replace(decision, plan=Keep(KEPT_WHILE_PREPARING, view.size.tokens, preparing=True))
     if preparation is None or not preparation.under_way:
         return decision
-    return await _after_waiting(decision, preparation)
+    return await _wait_for_draft(decision, preparation)
 
 
 def _preparations_of(history: HistoryContext) -> Preparations:
@@ -151,7 +151,7 @@ def _may_be_prepared(decision: Decision) -> bool:
     return plan.makes_summary and failed is None and plan.fits
 
 
-async def _after_waiting(decision: Decision, preparation: Preparation) -> Decision:
+async def _wait_for_draft(decision: Decision, preparation: Preparation) -> Decision:
     """Return the decision after a preparation has ended, or has taken too long for a summariser."""
     history = decision.view.history
     start = time.monotonic()
@@ -160,7 +160,7 @@ async def _after_waiting(decision: Decision, preparation: Preparation) -> Decisi
     await wait_while(lambda: preparation.under_way, longest)
     waited = time.monotonic() - start
     search = await _find_finished_draft(decision)
-    if not search.is_there and waited >= POLL_INTERVAL:
+    if not search.found_any and waited >= POLL_INTERVAL:
         emit("preparation", history.scope, name="waited", waited=waited)
     return replace(search.decision, waited=waited)
 
@@ -168,8 +168,8 @@ async def _after_waiting(decision: Decision, preparation: Preparation) -> Decisi
 class _DraftSearch(NamedTuple):
     """What a search for a finished draft has found."""
 
-    is_there: bool  # a draft, whether it fits the history or not
-    decision: Decision  # with the draft, if it fits
+    found_any: bool  # there is a draft, whether it fits the history or not
+    decision: Decision  # with the draft if it fits, else as it was
 
 
 async def _find_finished_draft(decision: Decision) -> _DraftSearch:
@@ -180,9 +180,9 @@ async def _find_finished_draft(decision: Decision) -> _DraftSearch:
     view = decision.view
     plan = decision.plan
     assert isinstance(plan, Compact)
-    draft = await view.history.store.find_draft(await _draft_name(view))
+    draft = await view.history.store.find_draft(await _name_draft(view))
     if draft is None:
-        return _DraftSearch(is_there=False, decision=decision)
+        return _DraftSearch(found_any=False, decision=decision)
     if _draft_fits(draft, view):
         # What is still above the trigger then is for the next preparation.
         size = measure_summary(view, draft.body, (), 0, notes_number_of(view.head_id, (), ()))
@@ -190,13 +190,14 @@ async def _find_finished_draft(decision: Decision) -> _DraftSearch:
         base = base_of(view)
         plan_with_draft = plan_draft(view.items, view.history.window, plan, places, size, base)
         if plan_with_draft is not None and fits_by_counter(view, plan_with_draft):
-            return _DraftSearch(True, replace(decision, plan=plan_with_draft, draft=draft))
+            with_draft = replace(decision, plan=plan_with_draft, draft=draft)
+            return _DraftSearch(found_any=True, decision=with_draft)
     facts = {"outcome": "dropped", "reason": MISFIT, "messages": len(draft.read)}
     emit("preparation", view.history.scope, name="dropped", **facts)
-    return _DraftSearch(is_there=True, decision=decision)
+    return _DraftSearch(found_any=True, decision=decision)
 
 
-async def _draft_name(view: View) -> str:
+async def _name_draft(view: View) -> str:
     """Name the draft that continues the notes in force, made with these settings.
 
     After an undo it has another name, as in `summary`.
@@ -271,10 +272,10 @@ def _begin(
     context = contextvars.copy_context()
     context.run(GATE.set, preparation.gate)
     report_end: Callable[[dict[str, Any]], object] = _report_nothing
-    is_traced = threading.Event()
+    tracing_has_begun = threading.Event()
 
     def work() -> None:
-        is_traced.wait()
+        tracing_has_begun.wait()
         try:
             prepared = _prepare(background_history, messages, preparation)
             context.run(preparation.driver.run, heard_by(engine.listeners, prepared))
@@ -304,7 +305,7 @@ def _begin(
     try:
         report_end = _begin_traced_run(context)  # callbacks of the caller's, so outside the lock
     finally:
-        is_traced.set()
+        tracing_has_begun.set()
     return preparation
 
 
@@ -362,7 +363,7 @@ async def _write_draft(
         view = correct_sizes(await load_view(history, messages))
     preparation.head_id = view.head_id
     preparation.size = history.size_for_trigger(view.size)
-    name = await _draft_name(view)
+    name = await _name_draft(view)
     async with draft_lock(history, name):
         saved = await history.store.find_draft(name)
         if saved is not None and _draft_fits(saved, view):

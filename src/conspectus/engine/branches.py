@@ -2,6 +2,9 @@
 
 A history may be edited, rewound, branched, pasted into another one, or truncated. `load_view` only
 reads; `settle_branch` makes the store name the branch that was found.
+
+If a caller has a state (`head_source.in_state`), the state names the record, so nothing is settled
+here. For agents, `AgentStep.bring_archive_along` moves the head in the archive to that record.
 """
 
 from __future__ import annotations
@@ -38,13 +41,13 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
         # They are from a time without an archive: their summary is treated as another library's.
         return replace(view_of(history, entries, ()), stored_head_id=in_force.stored_head_id)
-    undone = await _undone_in(history, entries, in_force.chain)
+    undone = await _read_undone(history, entries, in_force.chain)
     chain = without_undone(in_force.chain, undone)
     if undone:
-        entries = await _with_undone_restored(history, entries, undone)
+        entries = await _restore_undone_if_kept(history, entries, undone)
     is_continuation = history.is_continuation or _continues_last_read(history, entries, chain)
     view = await find_branch(history, entries, chain, is_continuation=is_continuation)
-    view = await _with_newest_clips(view)
+    view = await _update_outdated_clips(view)
     is_other_branch = view.chain != in_force.chain and not history.head_source.in_state
     return replace(view, stored_head_id=in_force.stored_head_id, is_other_branch=is_other_branch)
 
@@ -71,7 +74,7 @@ async def settle_branch(view: View) -> View:
     return replace(view, stored_head_id=view.head_id, is_other_branch=False)
 
 
-async def _undone_in(
+async def _read_undone(
     history: HistoryContext, entries: Sequence[Message], in_force: Chain
 ) -> Sequence[str]:
     """Return the records that were taken back, if a history may still show any of them.
@@ -85,7 +88,7 @@ async def _undone_in(
     return ()
 
 
-async def _with_undone_restored(
+async def _restore_undone_if_kept(
     history: HistoryContext, entries: Sequence[Message], undone: Sequence[str]
 ) -> Sequence[Message]:
     """Return a history as it was before the compactions that were taken back.
@@ -100,7 +103,7 @@ async def _with_undone_restored(
     return entries if restored is None else restored.entries
 
 
-async def _with_newest_clips(view: View) -> View:
+async def _update_outdated_clips(view: View) -> View:
     """Clip messages as the newest record does, if they came back as an older record clipped them.
 
     The older clip is longer, and the originals are in the archive.
@@ -145,9 +148,9 @@ async def find_branch(
     """
     view = view_of(history, entries, in_force, is_continuation=is_continuation)
     if not _holds_summary_in_force(view):
-        view = await _by_summaries(history, entries, in_force) or view
+        view = await _find_by_summaries(history, entries, in_force) or view
     if not history.head_source.in_state:
-        view = await _by_later_records(history, entries, view)
+        view = await _find_later_records(history, entries, view)
     chain = await history.store.load_notes(view.chain)
     return (
         view
@@ -160,7 +163,7 @@ def _holds_summary_in_force(view: View) -> bool:
     return any(item.is_summary_in_force for item in view.items)
 
 
-async def _by_summaries(
+async def _find_by_summaries(
     history: HistoryContext, entries: Sequence[Message], in_force: Chain
 ) -> View | None:
     """Return a history by the records of a summary in it that is not in force; else None.
@@ -182,7 +185,7 @@ async def _by_summaries(
     return None
 
 
-async def _by_later_records(
+async def _find_later_records(
     history: HistoryContext, entries: Sequence[Message], view: View
 ) -> View:
     """Continue with later records that fit: of a branch that comes back, or of a longer history.

@@ -143,7 +143,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
     evicted = set(plan.evicted_places)
     leaving_items = tuple(view.items[place] for place in places_that_leave(view, plan))
     to_clip = [view.items[clip.place] for clip in plan.clips]
-    originals = await _originals_of(view, [*leaving_items, *to_clip])
+    originals = await _load_originals(view, [*leaving_items, *to_clip])
     # What stays in view is not redacted, so clips are made before secrets are removed.
     clips = {
         clip.place: clip_item(item, originals[item.key], clip, engine)
@@ -230,7 +230,7 @@ def _kept_between(
             yield KeptBetween(item.key, number)
 
 
-async def _originals_of(view: View, items: Sequence[ViewItem]) -> dict[str, Message]:
+async def _load_originals(view: View, items: Sequence[ViewItem]) -> dict[str, Message]:
     """Return the originals of messages by their keys: from the history, or from the archive.
 
     If the archive has lost one, its clip is all that is left, and replaces the original.

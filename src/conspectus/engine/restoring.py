@@ -49,7 +49,7 @@ async def restore_undone(
         NotFoundError: originals are no longer in the archive; the error names them.
         ArchiveError: the archive cannot be read, or an original is damaged.
     """
-    for chain in await _chains_shown(history, entries, undone):
+    for chain in await _find_chains_shown(history, entries, undone):
         folded = fold(chain, entries)
         in_force = without_undone(folded.chain, undone)
         if len(in_force) < len(folded.chain):
@@ -57,7 +57,7 @@ async def restore_undone(
     return None
 
 
-async def _chains_shown(
+async def _find_chains_shown(
     history: HistoryContext, entries: Sequence[Message], undone: Collection[str]
 ) -> list[Chain]:
     """Return the chains of records whose summary, or else whose clips, a history shows."""
@@ -92,7 +92,7 @@ async def _restore(history: HistoryContext, folded: Folded, in_force: Chain) -> 
     ]
     originals = await history.store.read_originals([*evicted, *to_unclip])
     in_view.update((key, originals[key].message) for key in to_unclip)
-    summary = await _summary_of(history, folded, in_force)
+    summary = await _load_summary_message(history, folded, in_force)
     sources = _in_order(folded.chain, in_view, {key: originals[key].message for key in evicted})
     if summary is not None:
         place = _end_of_instructions(sources)
@@ -142,7 +142,7 @@ def _is_instruction(source: Source) -> bool:
     return read_messages([source])[0].role == "system"
 
 
-async def _summary_of(history: HistoryContext, folded: Folded, in_force: Chain) -> Any:
+async def _load_summary_message(history: HistoryContext, folded: Folded, in_force: Chain) -> Any:
     """Return the summary message of the records in force; None if they have none."""
     if not in_force:
         return None

@@ -68,7 +68,7 @@ async def find_or_write(leaving: Leaving, attempts: Attempts) -> WrittenDraft:
     if not leaving.plan.makes_summary:
         return WrittenDraft(Draft(leaving.previous_summary, by="", read=()))
     if _is_cheaper_to_write(leaving):
-        return WrittenDraft(await _write(leaving, attempts))
+        return WrittenDraft(await _ask_in_turn(leaving, attempts))
     history = leaving.view.history
     name = _name_of(leaving, await history.store.undone())
     async with draft_lock(history, name):
@@ -76,7 +76,7 @@ async def find_or_write(leaving: Leaving, attempts: Attempts) -> WrittenDraft:
         if found is not None:
             return WrittenDraft(found, found=True)
         started = time.monotonic()
-        draft = await _write(leaving, attempts)
+        draft = await _ask_in_turn(leaving, attempts)
         # Failed attempts were paid for, too; only the record says so.
         seconds = round(time.monotonic() - started, 3)
         draft = replace(draft, cost=attempts.spent, seconds=seconds)
@@ -172,10 +172,17 @@ def check_draft(leaving: Leaving, draft: Draft) -> Draft:
     return replace(draft, body=text, tokens=tokens)
 
 
-# Summarisers, asked in turn
+# Summarisers, asked in turn: each of these functions calls the next one
+#
+# `_ask_in_turn`: the first summariser that succeeds.
+# `_ask_up_to_three_times`: one summariser, again after a failure that may pass.
+# `_attempt`: once. The draft is checked, and a failure is entered in `attempts`.
+# `_draft_from`: the answer is paid for, redacted, and becomes the notes of a draft.
+# `_call_summarizer`: whatever fails is a `SummaryError`.
+# `_call_within_time`: a summariser of the caller's own, within its time.
 
 
-async def _write(leaving: Leaving, attempts: Attempts) -> Draft:
+async def _ask_in_turn(leaving: Leaving, attempts: Attempts) -> Draft:
     """Return the draft of the first summariser that succeeds.
 
     If what they wrote is refused, and `on_failure` is `"degrade"`, the embedded summariser writes.
@@ -187,43 +194,44 @@ async def _write(leaving: Leaving, attempts: Attempts) -> Draft:
     *earlier, last = _summarizers_in_turn(leaving)
     for by in earlier:
         try:
-            return await _ask_with_retries(leaving, by, attempts)
+            return await _ask_up_to_three_times(leaving, by, attempts)
         except SummaryError:
             continue  # `attempts` has the reason
     try:
-        return await _ask_with_retries(leaving, last, attempts)
+        return await _ask_up_to_three_times(leaving, last, attempts)
     except SummaryRejected:
         # Nobody knows whether it would answer better at the next step, and each try is paid for.
         if last == EMBEDDED or leaving.engine.settings.on_failure != "degrade":
             raise
-    return await _ask_with_retries(leaving, EMBEDDED, attempts)
+    return await _ask_up_to_three_times(leaving, EMBEDDED, attempts)
 
 
-async def _ask_with_retries(leaving: Leaving, by: str, attempts: Attempts) -> Draft:
-    """Ask one summariser, up to three times if its failure may pass."""
+async def _ask_up_to_three_times(leaving: Leaving, by: str, attempts: Attempts) -> Draft:
+    """Ask one summariser, up to three times if its failure may pass.
+
+    Only the first request may be a cached one. The smallest one follows.
+    """
     smallest = request_for(leaving, by) if by != EMBEDDED else None
-    cached = _cached_request(leaving, by, smallest, attempts)
-    # A failed cached request is followed by the smallest one.
-    for is_first, seconds in zip((True, False), RETRY_AFTER, strict=True):
-        request = cached if is_first else smallest
+    request = _cached_request(leaving, by, smallest, attempts)
+    for seconds in RETRY_AFTER:
         try:
-            return await _ask_once(leaving, by, request, attempts)
+            return await _attempt(leaving, by, request, attempts)
         except SummaryError as error:
             if not _may_be_tried_again(error, request):
                 raise
-            if smallest is not None and isinstance(error, SummaryRejected) and error.missing:
-                smallest = replace(smallest, complaint=error.missing)
+            smallest = _with_complaint(smallest, error)
+            request = smallest
             await _wait_before_retry(error, seconds)
-    return await _ask_once(leaving, by, smallest, attempts)
+    return await _attempt(leaving, by, request, attempts)  # the last one: its failure is raised
 
 
-async def _ask_once(
+async def _attempt(
     leaving: Leaving, by: str, request: SummaryRequest | None, attempts: Attempts
 ) -> Draft:
     """Ask one summariser once, and check its draft; a failure is entered and told to listeners."""
     try:
         with observing("step", name="summarize", by=by):
-            draft = await _ask(leaving, by, request, attempts)
+            draft = await _draft_from(leaving, by, request, attempts)
         return check_draft(leaving, draft)
     except SummaryError as error:
         attempts.add_failure(by, error)
@@ -235,6 +243,13 @@ async def _ask_once(
             reason=str(error),
         )
         raise
+
+
+def _with_complaint(request: SummaryRequest | None, error: SummaryError) -> SummaryRequest | None:
+    """Return a request that says what the rejected summary lacked, if it lacked something."""
+    if request is None or not isinstance(error, SummaryRejected) or not error.missing:
+        return request
+    return replace(request, complaint=error.missing)
 
 
 async def _wait_before_retry(error: SummaryError, seconds: float) -> None:
@@ -268,7 +283,7 @@ def _may_be_tried_again(error: SummaryError, request: SummaryRequest | None) -> 
 def _summarizers_in_turn(leaving: Leaving) -> list[str]:
     """Return the names of the summarisers to ask, the embedded one as the last resort."""
     engine = leaving.engine
-    if is_due_by_window_alone(leaving) or _only_shortens_notes(leaving):
+    if _is_due_by_window_alone(leaving) or _only_shortens_notes(leaving):
         return [EMBEDDED]
     names = [*engine.summarizers]
     is_last_resort = engine.settings.on_failure == "degrade" and EMBEDDED not in names
@@ -294,17 +309,17 @@ def _must_become_smaller(leaving: Leaving) -> bool:
     return history.engine.policy.fired(half, None) is not None
 
 
-def is_due_by_window_alone(leaving: Leaving) -> bool:
-    """Tell whether a compaction is due only because of the window, so that no model is asked.
+def _is_due_by_window_alone(leaving: Leaving) -> bool:
+    """Tell whether only the window asks for a compaction, so that no model is paid for it.
 
-    This concerns only agents with a count of their own (`history.trigger_size`). An example: the
-    trigger is at 100,000 tokens, the system prompt has 60,000, the window 128,000. Messages of
-    68,000 tokens fill the window before the trigger fires. A trigger in tokens says how often a
-    model is asked. So the notes on what leaves are made by rules. A model is asked again, and reads
-    these notes, when all that was added since its last summary reaches the trigger.
+    A trigger in tokens says how often a model is asked. The window may be full before: with a
+    trigger at 100,000 tokens, a system prompt of 60,000 and a window of 128,000, that is at
+    messages of 68,000. Then the notes on what leaves are made without a model. A model is asked
+    again, and reads these notes, when all that was added since its last summary reaches the
+    trigger.
 
-    If the trigger counts what the window counts, no compaction would ever be due by the trigger, so
-    a model is asked for each.
+    This concerns only agents, which have a count of their own for the trigger. If the trigger
+    counts what the window counts, it would never fire first, so a model is asked each time.
     """
     history = leaving.view.history
     engine = history.engine
@@ -336,12 +351,12 @@ def _size_since_model_summary(leaving: Leaving, size: Size) -> Size:
     return Size(tokens, size.messages + evicted.messages)
 
 
-async def _ask(
+async def _draft_from(
     leaving: Leaving, by: str, request: SummaryRequest | None, attempts: Attempts
 ) -> Draft:
-    """Ask one summariser for its answer, by its own steps if it has some, and make notes of it.
+    """Ask one summariser for its answer, and make a draft with notes of it.
 
-    Without a request, the notes are made of the messages alone.
+    Without a request, the notes are made of the messages alone, and nobody is asked.
 
     Raises:
         SummaryError: that failed.
@@ -350,7 +365,7 @@ async def _ask(
     if request is None:
         return notes_without_model(leaving)
     try:
-        answer = await _answer(leaving, by, request)
+        answer = await _call_summarizer(leaving, by, request)
     except SummaryError as error:
         attempts.add_cost(by, getattr(error, "cost", Cost()))
         raise
@@ -361,25 +376,26 @@ async def _ask(
     return merge_answer(leaving, draft, request, checked=answer.checked)
 
 
-async def _answer(leaving: Leaving, by: str, request: SummaryRequest) -> Summary:
-    """Return the answer of a summariser.
+async def _call_summarizer(leaving: Leaving, by: str, request: SummaryRequest) -> Summary:
+    """Return the answer of a summariser, by its own steps if it has some.
 
     Raises:
         SummaryError: it failed, in whatever way.
     """
     engine = leaving.engine
     steps = engine.traits_of(by).summarize_flow
+    timeout = engine.settings.summarizer_timeout
     try:
         if steps is not None:  # it limits the time of each of its calls, and reports them
             return await steps(request)
-        return await _call(engine.summarizers[by], by, request, engine.settings.summarizer_timeout)
+        return await _call_within_time(engine.summarizers[by], by, request, timeout)
     except Exception as error:
         if isinstance(error, (SummaryError, RedactionError)) or is_way_out(error):
             raise
         raise SummaryError(f"{by} failed: {type(error).__name__}: {safe_text(error)}") from error
 
 
-async def _call(
+async def _call_within_time(
     summarizer: Any, by: str, request: SummaryRequest, timeout: float | None
 ) -> Summary:
     """Call a summariser of the caller's own within its time."""

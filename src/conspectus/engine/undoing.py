@@ -99,7 +99,7 @@ async def _undo_in_archive(history: HistoryContext, to: str | None) -> Undone:
     """Move the pointer alone. All originals must be there, because a view may need them."""
     in_force = await history.in_force()
     undone = await history.store.undone()
-    change = await _change(history, without_undone(in_force.chain, undone), undone, to)
+    change = await _decide_change(history, without_undone(in_force.chain, undone), undone, to)
     originals = await history.store.read_originals(_keys_of(change.taken_back))
     await history.store.set_undone(change.undone, change.after, in_force.stored_head_id)
     sizes = _recorded_sizes(change)
@@ -111,7 +111,7 @@ async def _undo_in_messages(
 ) -> Undone:
     """Move the pointer, and bring the messages of a caller to what is in force then."""
     view = correct_sizes(await load_view(history, entries))
-    change = await _change(history, view.chain, await history.store.undone(), to)
+    change = await _decide_change(history, view.chain, await history.store.undone(), to)
     restored = await restore_undone(history, view.entries, change.undone)
     entries = view.entries if restored is None else restored.entries
     if change.put_in_force:
@@ -129,13 +129,13 @@ async def _undo_in_messages(
 # What changes
 
 
-async def _change(
+async def _decide_change(
     history: HistoryContext, in_force: Chain, undone: Sequence[str], to: str | None
 ) -> _Change:
     """Decide which records are in force from now on."""
     if to is None and not in_force:
         raise NotFoundError(NOTHING_TO_UNDO.format(history.scope.thread))
-    after = in_force[:-1] if to is None else await _chain_named(history, in_force, undone, to)
+    after = in_force[:-1] if to is None else await _find_chain_named(history, in_force, undone, to)
     if to is None and after:
         after = await history.store.chain_at(after[-1].id)
     change = _Change(in_force, after, ())
@@ -144,12 +144,12 @@ async def _change(
         raise NotFoundError(NOT_ARCHIVED.format(unarchived[-1], history.scope.thread))
     names = {record.id for record in after}
     taken_back = [record.id for record in change.taken_back]
-    alike = await _alternatives(history, change)
+    alike = await _find_alternatives(history, change)
     still_undone = [name for name in undone if name not in names and name not in taken_back]
     return change._replace(undone=(*dict.fromkeys([*still_undone, *alike, *taken_back]),))
 
 
-async def _chain_named(
+async def _find_chain_named(
     history: HistoryContext, in_force: Chain, undone: Sequence[str], to: str
 ) -> Chain:
     """Return the records up to the one that a caller names.
@@ -171,7 +171,7 @@ async def _chain_named(
     )
 
 
-async def _alternatives(history: HistoryContext, change: _Change) -> list[str]:
+async def _find_alternatives(history: HistoryContext, change: _Change) -> list[str]:
     """Return records of other branches that cover only messages of this one.
 
     They would take the place of the records that are taken back. An example: a question was
