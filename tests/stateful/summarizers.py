@@ -203,7 +203,7 @@ def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
 
     def add_notes(leaving: Leaving, draft: Draft, *options: Any, **named_options: Any) -> Draft:
         if draft.by == EMBEDDED:
-            originals = tuple(plain(entry.source) for entry in leaving.messages)
+            originals = tuple(plain(entry.source) for entry in leaving.leaving_messages)
             readings().append(Reading(EMBEDDED, "\n".join(originals), originals))
         return original_add_notes(leaving, draft, *options, **named_options)
 

@@ -36,7 +36,7 @@ async def ask_for_approval(leaving: Leaving, written: WrittenDraft) -> Draft:
     limit = leaving.room.hard
     request = PreviewRequest(
         summary=draft.body,
-        evict=len(leaving.keys),
+        evict=len(leaving.leaving_keys),
         cause=str(leaving.plan.cause),
         limit=leaving.room_for_text(limit),
         by=draft.by,

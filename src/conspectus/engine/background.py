@@ -379,9 +379,9 @@ async def _write_draft(
         if await check_prepared_in_vain(view):
             return 0, IN_VAIN
         leaving = await gather_leaving(Decision(view, plan))
-        await history.store.store_originals(leaving.originals)
+        await history.store.store_originals(leaving.messages_to_archive)
         written = await find_or_write(leaving, Attempts())
         # Summaries of other libraries were read as what was known before.
-        read = dict.fromkeys((*written.draft.read, *leaving.keys))
+        read = dict.fromkeys((*written.draft.read, *leaving.leaving_keys))
         await history.store.save_draft(name, replace(written.draft, read=tuple(read)))
-    return len(leaving.keys), ""
+    return len(leaving.leaving_keys), ""

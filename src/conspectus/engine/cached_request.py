@@ -147,7 +147,9 @@ def _editing_settings(last: LastRequest) -> list[str]:
 def _holds_all(last: LastRequest, leaving: Leaving) -> bool:
     """Tell whether a request has all messages that leave, in order."""
     later = iter(with_parts(last.messages))
-    return all(any(_is_same(entry.source, sent) for sent in later) for entry in leaving.messages)
+    return all(
+        any(_is_same(entry.source, sent) for sent in later) for entry in leaving.leaving_messages
+    )
 
 
 def _holds_notes(last: LastRequest, notes: str) -> bool:

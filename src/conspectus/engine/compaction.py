@@ -119,7 +119,7 @@ async def put_in_force(leaving: Leaving, attempts: Attempts) -> Committed:
     This order is the commit rule: a failure before the commit leaves the history as it was.
     """
     store = leaving.view.history.store
-    await store.store_originals(leaving.originals)  # raises unless they can be read back
+    await store.store_originals(leaving.messages_to_archive)  # raises unless they can be read back
     written = await find_or_write(leaving, attempts)
     draft = await ask_for_approval(leaving, written)
 
@@ -133,7 +133,7 @@ async def put_in_force(leaving: Leaving, attempts: Attempts) -> Committed:
 async def notify_hooks(leaving: Leaving) -> None:
     """Tell the caller's `before_summarization` what is about to leave."""
     engine = leaving.engine
-    if engine.hooks and leaving.evicted:
+    if engine.hooks and leaving.evicted_messages:
         await call_hooks(engine.hooks, _event_of(leaving), engine.settings.summarizer_timeout)
 
 
@@ -189,10 +189,10 @@ def _event_of(leaving: Leaving) -> SummarizationEvent:
     redacted = leaving.engine.redaction is not None
     return SummarizationEvent(
         messages_to_summarize=tuple(
-            copy_for_hook(message, redacted=redacted) for message in leaving.evicted
+            copy_for_hook(message, redacted=redacted) for message in leaving.evicted_messages
         ),
         preserved_messages=tuple(
-            copy_for_hook(message, redacted=redacted) for message in leaving.kept
+            copy_for_hook(message, redacted=redacted) for message in leaving.kept_messages
         ),
         thread_id=scope.thread,
         session=scope.session,

@@ -55,7 +55,7 @@ def check_budget(leaving: Leaving, after: View) -> None:
 
 def _make_record_and_view(leaving: Leaving, draft: Draft) -> tuple[Record, View]:
     record = _record(leaving, draft)
-    after = view_after(leaving.view, leaving.remaining, record)
+    after = view_after(leaving.view, leaving.remaining_items, record)
     return replace(record, tokens_after=after.size.tokens), after
 
 
@@ -80,24 +80,24 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
     evicted = evicted_since_model(view.head)
     return Record.make(
         parent=view.head_id or None,
-        covers=leaving.keys,
+        covers=leaving.leaving_keys,
         clips=tuple(item.recorded_clip for item in leaving.clips.values() if item.recorded_clip),
         summary=draft.body,
         notes=draft.notes,
         cause=str(leaving.plan.cause),
         tokens_before=leaving.plan.tokens,
         tokens_after=0,
-        messages_after=len(leaving.remaining) + bool(draft.body),
+        messages_after=len(leaving.remaining_items) + bool(draft.body),
         archived=view.history.store.keeps_originals,
         by=draft.by,
         cost=draft.cost,
         cut=draft.cut,
         request_kind=draft.request_kind,
-        redacted=dict(leaving.redacted),
+        redacted=dict(leaving.texts.secrets_removed),
         order=_order(leaving),
         stayed=_stayed(leaving),
-        clients_own=tuple(key for key in leaving.keys if key in view.clients_own),
-        foreign=bool(leaving.foreign_summaries),
+        clients_own=tuple(key for key in leaving.leaving_keys if key in view.clients_own),
+        foreign=bool(leaving.texts.foreign_summaries),
         may_need_joining=view.may_need_joining,
         joined=_joined(leaving),
         corrections=leaving.engine.meter.correction,
@@ -126,7 +126,7 @@ def _order(leaving: Leaving) -> tuple[str, ...]:
     What stays will leave later, so its place is noted now. Empty if nothing stays there.
     """
     items = leaving.view.items
-    leaving_keys = set(leaving.keys)
+    leaving_keys = set(leaving.leaving_keys)
     placed = {key for record in leaving.view.chain for key in record.order}
     order: list[str] = []
     for item in items[: _last_leaving(leaving) + 1]:
@@ -149,6 +149,6 @@ def _stayed(leaving: Leaving) -> tuple[str, ...]:
 
 def _last_leaving(leaving: Leaving) -> int:
     """Return the place of the last message that leaves; -1 for none."""
-    leaving_keys = set(leaving.keys)
+    leaving_keys = set(leaving.leaving_keys)
     items = leaving.view.items
     return max((place for place, item in enumerate(items) if item.key in leaving_keys), default=-1)

@@ -6,8 +6,8 @@ import math
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from conspectus.core.plan_types import Compact
 from conspectus.core.policy import EMBEDDED, SLACK
@@ -21,7 +21,7 @@ from conspectus.engine.viewing import messages_to_send, provisional_summary_mess
 from conspectus.errors import RedactionError
 from conspectus.messages import Message
 from conspectus.messages.framing import summary_body
-from conspectus.notes.data import KeptBetween, Notes, with_texts
+from conspectus.notes.data import KeptBetween, Notes, texts_in, with_texts
 from conspectus.observe import log
 from conspectus.redaction import Redaction
 
@@ -33,6 +33,23 @@ DAMAGED_NOTES = (TypeError, ValueError, AttributeError, KeyError)
 
 
 @dataclass(frozen=True, slots=True)
+class LeavingTexts:
+    """All that a compaction stores, gives to a summariser, or logs.
+
+    `_redact_texts` removes the secrets. The view that is sent is not redacted, and not in here.
+    """
+
+    originals: Mapping[str, Message]  # messages that leave or are clipped, as first sent, by key
+    kept_messages: tuple[Message, ...]  # messages that stay in view
+    summary_in_force: str  # empty if there is none
+    foreign_summaries: tuple[str, ...]  # summaries of other libraries that leave
+    notes: Notes  # so far
+    focus: str  # the subject to keep above all
+    redaction: Redaction | None = None  # the redactor, with the secrets that it has recognised here
+    secrets_removed: Mapping[str, int] = field(default_factory=dict)  # from originals, by kind
+
+
+@dataclass(frozen=True, eq=False)
 class Leaving:
     """What one compaction takes out of a view. It is complete, and is never changed.
 
@@ -40,31 +57,17 @@ class Leaving:
     replaces them. All of it is in the order of the conversation.
     """
 
-    # As sent: what stays in view is not redacted
-
     decision: Decision
     started: float  # when it began, by `time.monotonic()`
-    keys: tuple[str, ...]  # of the messages that leave the view
-    clips: Mapping[int, ViewItem]  # clipped messages, by their place in the view
-    remaining: tuple[ViewItem, ...]  # the view without the summary
+    leaving_items: tuple[ViewItem, ...]  # the evicted messages, and the summaries that leave
+    remaining_items: tuple[ViewItem, ...]  # what stays in view, without the summary; not redacted
+    clips: Mapping[int, ViewItem]  # clipped messages, by their place in the view; not redacted
+    texts: LeavingTexts  # all that is stored, summarised or logged, without secrets
+    kept_before_last_evicted: int  # how many of `kept_messages` came before the last evicted one
+    kept_between: tuple[KeptBetween, ...]  # these, and where they stood among the evicted ones
+    removed_rules: tuple[str, ...]  # ids of statements that a person has taken out of the rules
     sizes: MeasuredSizes  # of what leaves and of what stays
     room: SummaryRoom  # how long the message of the summary may be
-
-    # Redacted
-
-    redaction: Redaction | None  # the redactor, with the secrets that it has recognised here
-    redacted: Mapping[str, int]  # secrets that were removed from the originals, by kind
-    focus: str  # the subject to keep above all
-    messages: tuple[Message, ...]  # the messages that leave, as first sent
-    evicted: tuple[Message, ...]  # those of them that are no summaries
-    originals: tuple[Message, ...]  # the messages that leave or are clipped, as first sent
-    kept: tuple[Message, ...]  # messages that stay in view
-    kept_before_last_evicted: int  # how many of them came before the last one that leaves
-    kept_between: tuple[KeptBetween, ...]  # these, and where they stood among the evicted ones
-    notes: Notes  # so far
-    foreign_summaries: tuple[str, ...]  # summaries of other libraries that leave
-    previous_summary: str  # the summary so far: ours, and those that ours replaces
-    removed_rules: tuple[str, ...]  # ids of statements that a person has taken out of the rules
 
     @property
     def view(self) -> View:
@@ -83,10 +86,48 @@ class Leaving:
         return self.view.history.engine
 
     @property
+    def redaction(self) -> Redaction | None:
+        """The redactor, with the secrets that it has recognised here; None if there is none."""
+        return self.texts.redaction
+
+    @cached_property
+    def leaving_keys(self) -> tuple[str, ...]:
+        """The keys of all messages that leave the view."""
+        return tuple(item.key for item in self.leaving_items)
+
+    @cached_property
+    def leaving_messages(self) -> tuple[Message, ...]:
+        """All messages that leave the view, as first sent."""
+        return tuple(self.texts.originals[key] for key in self.leaving_keys)
+
+    @cached_property
+    def evicted_messages(self) -> tuple[Message, ...]:
+        """The messages that leave the view and are no summaries, as first sent."""
+        evicted = (item for item in self.leaving_items if not item.is_summary)
+        return tuple(self.texts.originals[item.key] for item in evicted)
+
+    @property
+    def messages_to_archive(self) -> tuple[Message, ...]:
+        """The messages that leave the view or are clipped in it, as first sent."""
+        return tuple(self.texts.originals.values())
+
+    @property
+    def kept_messages(self) -> tuple[Message, ...]:
+        """The messages that stay in view."""
+        return self.texts.kept_messages
+
+    @property
+    def previous_summary(self) -> str:
+        """The summary so far: ours, and those of other libraries that the new one replaces."""
+        return "\n".join(filter(None, (self.texts.summary_in_force, *self.texts.foreign_summaries)))
+
+    @property
     def notes_number(self) -> str:
         """The number of the notes of the record that is to be made."""
         clips = (item.recorded_clip for item in self.clips.values())
-        return notes_number_of(self.view.head_id, self.keys, [clip.key for clip in clips if clip])
+        return notes_number_of(
+            self.view.head_id, self.leaving_keys, [clip.key for clip in clips if clip]
+        )
 
     def summary_size(self, body: str) -> int:
         """Return the tokens of the message that shows a summary.
@@ -94,7 +135,7 @@ class Leaving:
         With a caller's counter, it is what that message adds to the view that will be sent.
         """
         return measure_summary(
-            self.view, body, self.remaining, self.sizes.without_summary, self.notes_number
+            self.view, body, self.remaining_items, self.sizes.without_summary, self.notes_number
         )
 
     def most_by(self, summarizer: str) -> int:
@@ -149,40 +190,30 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
         clip.place: clip_item(item, originals[item.key], clip, engine)
         for clip, item in zip(plan.clips, to_clip, strict=True)
     }
-    remaining = remaining_items(view, plan, clips)
     kept = _kept_messages(view, evicted)
-    texts = await _redacted_texts(
-        engine.redaction,
+    texts = LeavingTexts(
         originals=originals,
-        kept=list(kept.values()),
-        focus=focus,
+        kept_messages=tuple(kept.values()),
         summary_in_force=view.head.summary if view.head else "",
         foreign_summaries=_foreign_summaries(leaving_items),
         notes=_notes_of(view.chain),
+        focus=focus,
     )
+    if engine.redaction is not None:
+        texts = await _redact_texts(texts, engine.redaction)
     last_evicted = max(evicted, default=0)
+    remaining = remaining_items(view, plan, clips)
     sizes = _measured_sizes(view, plan, remaining)
     return Leaving(
         decision=decision,
         started=started,
-        focus=texts.focus,
-        redaction=texts.redaction,
-        keys=tuple(item.key for item in leaving_items),
-        messages=tuple(texts.originals[item.key] for item in leaving_items),
-        evicted=tuple(texts.originals[item.key] for item in leaving_items if not item.is_summary),
-        originals=tuple(texts.originals.values()),
+        leaving_items=leaving_items,
+        remaining_items=remaining,
         clips=clips,
-        remaining=remaining,
-        kept=texts.kept,
+        texts=texts,
         kept_before_last_evicted=sum(place < last_evicted for place in kept),
         kept_between=tuple(_kept_between(view, kept, leaving_items)),
-        notes=texts.notes,
-        foreign_summaries=texts.foreign_summaries,
-        previous_summary="\n".join(
-            filter(None, (texts.summary_in_force, *texts.foreign_summaries))
-        ),
         removed_rules=tuple(await view.history.store.removed_rules()),
-        redacted=texts.counts,
         sizes=sizes,
         room=narrowed(
             plan.summary_room,
@@ -265,71 +296,34 @@ def _notes_of(chain: Chain) -> Notes:
     return Notes(text=record.summary, edited=True)
 
 
-# Removing secrets
+async def _redact_texts(texts: LeavingTexts, redaction: Redaction) -> LeavingTexts:
+    """Remove the secrets from all texts, in one call of the redactor.
 
+    Raises:
+        RedactionError: the redactor failed.
+    """
+    messages = [*texts.originals.values(), *texts.kept_messages]
+    plain_notes = texts.notes.to_json()
+    others = [texts.focus, texts.summary_in_force]
+    others += texts.foreign_summaries
+    others += texts_in(plain_notes)
+    done = await redaction.together([*messages, *others])
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """All that is stored, read by a summariser, or logged from here on."""
-
-    redaction: Redaction | None
-    originals: Mapping[str, Message]
-    kept: tuple[Message, ...]
-    focus: str
-    summary_in_force: str
-    foreign_summaries: tuple[str, ...]
-    notes: Notes
-    counts: Mapping[str, int]  # secrets that were removed from the originals, by kind
-
-
-async def _redacted_texts(
-    redaction: Redaction | None,
-    *,
-    originals: Mapping[str, Message],
-    kept: Sequence[Message],
-    focus: str,
-    summary_in_force: str,
-    foreign_summaries: tuple[str, ...],
-    notes: Notes,
-) -> _Texts:
-    """Remove the secrets from all that is stored, read or logged from here on."""
-    if redaction is None:
-        return _Texts(
-            redaction=None,
-            originals=originals,
-            kept=tuple(kept),
-            focus=focus,
-            summary_in_force=summary_in_force,
-            foreign_summaries=foreign_summaries,
-            notes=notes,
-            counts={},
-        )
-    plain_notes = notes.to_json()
-    noted: list[str] = []
-
-    def collected(text: str) -> str:
-        noted.append(text)
-        return text
-
-    with_texts(plain_notes, collected)
-    messages = [*originals.values(), *kept]
-    texts = [focus, summary_in_force, *foreign_summaries, *noted]
-    done = await redaction.together([*messages, *texts])
-    redacted_messages = done.parts[: len(messages)]
-    clean_focus, clean_summary, *clean = done.parts[len(messages) :]
-    clean_texts: Iterator[Any] = iter(clean)
-    clean_foreign_summaries = tuple(next(clean_texts) for _ in foreign_summaries)
-    clean_notes = with_texts(plain_notes, lambda _: next(clean_texts))
-    return _Texts(
+    clean_messages = done.parts[: len(messages)]
+    clean_focus, clean_summary, *clean_texts = done.parts[len(messages) :]
+    foreign_count = len(texts.foreign_summaries)
+    clean_notes = with_texts(plain_notes, iter(clean_texts[foreign_count:]))
+    originals_count = len(texts.originals)
+    return LeavingTexts(
+        originals=dict(zip(texts.originals, clean_messages[:originals_count], strict=True)),
+        kept_messages=tuple(clean_messages[originals_count:]),
+        summary_in_force=clean_summary,
+        foreign_summaries=tuple(clean_texts[:foreign_count]),
+        notes=texts.notes if clean_notes == plain_notes else Notes.from_json(clean_notes),
+        focus=clean_focus,
         # Summaries and errors may repeat a secret that was recognised here.
         redaction=replace(redaction, values=done.values),
-        originals=dict(zip(originals, redacted_messages, strict=False)),
-        kept=tuple(redacted_messages[len(originals) :]),
-        focus=clean_focus,
-        summary_in_force=clean_summary,
-        foreign_summaries=clean_foreign_summaries,
-        notes=notes if clean_notes == plain_notes else Notes.from_json(clean_notes),
-        counts=dict(sum(done.counts[: len(originals)], Counter[str]())),
+        secrets_removed=dict(sum(done.counts[:originals_count], Counter[str]())),
     )
 
 

@@ -244,7 +244,7 @@ async def report_compacted(
     outcome: Outcome = "stuck" if is_stuck else "compacted"
     observation.add(
         outcome="passing" if engine.caller_format.for_one_request else outcome,
-        messages=len(leaving.keys),
+        messages=len(leaving.leaving_keys),
         tokens_after=after.size.tokens,
         record=record.id,
         name=record.by,
@@ -276,11 +276,11 @@ async def report_compacted(
         cause=str(plan.cause),
         record=record,
         tokens_before=leaving.view.size.tokens,
-        evicted=len(leaving.keys),
+        evicted=len(leaving.leaving_keys),
         cost=attempts.spent,
         failures=tuple(failures),
         rules_left_out=rules_left_out,
-        redacted=dict(leaving.redacted),
+        redacted=dict(leaving.texts.secrets_removed),
     )
     return _tell_if_stuck(after, result)
 
@@ -303,7 +303,7 @@ def _trigger_tokens_after(after: View) -> int | None:
 def _rules_left_out(leaving: Leaving, record: Record) -> tuple[StatedRule, ...]:
     """Return the rules that stand neither in a summary nor in a message that stays."""
     stated = record.notes.get("rules_left_out", ())
-    kept = "\n".join(message.own for message in leaving.kept)
+    kept = "\n".join(message.own for message in leaving.kept_messages)
     return tuple(StatedRule(str(name), text) for name, text in stated if text not in kept)
 
 

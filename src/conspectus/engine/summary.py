@@ -120,11 +120,11 @@ def _name_of(leaving: Leaving, undone: Sequence[str]) -> str:
     After an undo it has another name, so that a summariser is asked anew: somebody did not like the
     summary that was there.
     """
-    identity = leaving.engine.summary_identity(leaving.focus)
+    identity = leaving.engine.summary_identity(leaving.texts.focus)
     return hash_of(
         [
             leaving.view.head_id,
-            leaving.keys,
+            leaving.leaving_keys,
             leaving.room.target,
             identity,
             leaving.previous_summary,
@@ -163,7 +163,11 @@ def check_draft(leaving: Leaving, draft: Draft) -> Draft:
         tokens = leaving.summary_size(text)
         replaced = leaving.most_by(draft.by)
         reasons = rejection_reasons(
-            draft, leaving.evicted, tokens=tokens, replaced=replaced, limit=leaving.room.hard
+            draft,
+            leaving.evicted_messages,
+            tokens=tokens,
+            replaced=replaced,
+            limit=leaving.room.hard,
         )
         outcome = "rejected" if reasons else "ok"
         observation.add(problems=len(reasons), tokens_after=tokens, outcome=outcome)
@@ -294,7 +298,7 @@ def _summarizers_in_turn(leaving: Leaving) -> list[str]:
 
 def _only_shortens_notes(leaving: Leaving) -> bool:
     """Tell whether nothing leaves, so that there is nothing for a summariser to read."""
-    is_all_noted = not leaving.evicted and not leaving.foreign_summaries
+    is_all_noted = not leaving.evicted_messages and not leaving.texts.foreign_summaries
     return leaving.engine.settings.notes and is_all_noted
 
 

@@ -80,10 +80,10 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
     """Make the request for the summariser of this name."""
     engine = leaving.engine
     count = engine.meter.count_text
-    foreign = "\n".join(leaving.foreign_summaries)
+    foreign = "\n".join(leaving.texts.foreign_summaries)
     # A longer text is read in parts, with the messages.
     foreign_fits = count(foreign) <= CONTEXT
-    entries = leaving.evicted if foreign_fits else leaving.messages
+    entries = leaving.evicted_messages if foreign_fits else leaving.leaving_messages
     limit = leaving.room_for_text(leaving.room.target)
     traits = engine.traits_of(by)
     request = SummaryRequest(
@@ -92,8 +92,8 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
         limit=limit,
         count=count,
         form="whole",
-        focus=leaving.focus,
-        kept=leaving.kept,
+        focus=leaving.texts.focus,
+        kept=leaving.kept_messages,
         kept_before_last_evicted=leaving.kept_before_last_evicted,
         accepted_up_to=leaving.room_for_text(leaving.room.soft),
         archived=leaving.view.history.store.keeps_originals,
@@ -113,7 +113,9 @@ def request_for(leaving: Leaving, by: str) -> SummaryRequest:
 def _standing_rules(leaving: Leaving, room: int) -> tuple[str, ...]:
     """Return what the user has laid down, and stands in the notes: the newest in so many tokens."""
     engine = leaving.engine
-    so_far = replace(leaving.notes, rules=engine.program_rules, removed_rules=leaving.removed_rules)
+    so_far = replace(
+        leaving.texts.notes, rules=engine.program_rules, removed_rules=leaving.removed_rules
+    )
     rules = [*NotesRenderer([so_far]).rules, *(rule for _, rule in _rules_that_leave(leaving))]
     shown: list[str] = []
     for rule in reversed(dict.fromkeys(rules)):
@@ -128,7 +130,7 @@ def _rules_that_leave(leaving: Leaving) -> list[tuple[str, str]]:
     """Return the rules in the messages that leave, each with the id of its message."""
     return [
         (message.cite, rule)
-        for message in leaving.evicted
+        for message in leaving.evicted_messages
         if is_by_user(message)
         for rule in leaving.engine.find_rules(message.own.strip())
         if rule_id(rule) not in leaving.removed_rules
@@ -137,7 +139,7 @@ def _rules_that_leave(leaving: Leaving) -> list[tuple[str, str]]:
 
 def _asking_for_text(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
     """Ask for a text that replaces the last one; the model sees the last one."""
-    last_text = "\n".join(filter(None, (NotesRenderer([leaving.notes]).summary, foreign)))
+    last_text = "\n".join(filter(None, (NotesRenderer([leaving.texts.notes]).summary, foreign)))
     # A text that is too long for the request is read with the messages.
     is_shown = request.count(last_text) <= max(request.limit, CONTEXT)
     asked = _within_asked_share(request.limit)
@@ -147,7 +149,7 @@ def _asking_for_text(leaving: Leaving, request: SummaryRequest, foreign: str) ->
 def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str) -> SummaryRequest:
     """Ask for findings in addition to those in the notes, or for all anew if there are many."""
     count = request.count
-    earlier = NotesRenderer([leaving.notes])
+    earlier = NotesRenderer([leaving.texts.notes])
     findings_size = sum(count(line.text) for line in earlier.findings)
     rewrites_findings = findings_size > request.limit * OUTGROWN_SHARE
     asked = _within_asked_share(request.limit)
@@ -268,7 +270,7 @@ def _rules_not_in(text: str, leaving: Leaving) -> tuple[tuple[str, str], ...]:
 
 def notes_without_model(leaving: Leaving) -> Draft:
     """Make notes of the messages alone, without a model."""
-    draft = Draft(body="", by=EMBEDDED, read=leaving.keys)
+    draft = Draft(body="", by=EMBEDDED, read=leaving.leaving_keys)
     return add_notes(leaving, draft, leaving.room_for_text(leaving.room.target))
 
 
@@ -324,10 +326,10 @@ def add_notes(
     """
     engine = leaving.engine
     added = extract_notes(
-        leaving.evicted,
-        leaving.kept,
+        leaving.evicted_messages,
+        leaving.kept_messages,
         answer,
-        before=leaving.notes,
+        before=leaving.texts.notes,
         kept_between=leaving.kept_between,
         tools=engine.tools,
         skills=engine.settings.skills,
@@ -338,15 +340,15 @@ def add_notes(
         rules=engine.program_rules,
         removed_rules=leaving.removed_rules,
         summary=text,
-        text="" if text else "\n".join(leaving.foreign_summaries),
+        text="" if text else "\n".join(leaving.texts.foreign_summaries),
         rewrites_findings=rewrites_findings and bool(answer and answer.found),
         below=_what_is_below(leaving, added),
-        request_is_below=any(map(is_by_user, leaving.kept)),
+        request_is_below=any(map(is_by_user, leaving.kept_messages)),
         how_to_recall=engine.caller_format.how_to_recall
         if leaving.view.history.store.keeps_originals
         else "",
     )
-    renderer = NotesRenderer([leaving.notes, added])
+    renderer = NotesRenderer([leaving.texts.notes, added])
     limit = min(leaving.room.hard, leaving.most_by(draft.by))
     rendered = _rendered_within(leaving, renderer, room, limit)
     largest = leaving.room_for_text(min(leaving.room.soft, limit))
@@ -405,11 +407,11 @@ def shorten_draft(leaving: Leaving, draft: Draft, limit: int) -> Draft:
 
 
 def _what_is_below(leaving: Leaving, added: Notes) -> str:
-    """Say what is below the notes although it came before the last message that leaves.
+    """Say what is below the notes although it came before the last evicted message.
 
     This is the user's last message, and calls without a result. Empty if there is none.
     """
-    if not leaving.messages:
+    if not leaving.leaving_messages:
         return ""
     names: list[str] = []
     keys: list[str] = []
@@ -418,8 +420,8 @@ def _what_is_below(leaving: Leaving, added: Notes) -> str:
         keys.append(words.key)
         quoted = cut(one_line(words.own), NAMED_BY_CHARACTERS)
         names.append(f'the message of the user "{quoted}"')
-    answered = {call for message in leaving.kept for call in message.answers}
-    for message in leaving.kept[: leaving.kept_before_last_evicted]:
+    answered = {call for message in leaving.kept_messages for call in message.answers}
+    for message in leaving.kept_messages[: leaving.kept_before_last_evicted]:
         for call in message.calls:
             if call.id not in answered:
                 keys.append(message.key)
@@ -428,7 +430,7 @@ def _what_is_below(leaving: Leaving, added: Notes) -> str:
     if not names:
         return ""
     are_below = "is below, although it" if len(names) == 1 else "are below, although they"
-    last = leaving.messages[-1].cite
+    last = leaving.leaving_messages[-1].cite
     followed_by = (kept.followed_by for kept in added.kept_places if kept.key in keys)
     first = next(followed_by, last)
     noted = f"[{last}]" if first == last else f"[{first}] to [{last}]"
@@ -438,6 +440,6 @@ def _what_is_below(leaving: Leaving, added: Notes) -> str:
 
 
 def _kept_words_of_user(leaving: Leaving) -> Message | None:
-    """Return the user's last message that stays and came before the last one that leaves."""
-    before = leaving.kept[: leaving.kept_before_last_evicted]
+    """Return the user's last message that stays and came before the last evicted one."""
+    before = leaving.kept_messages[: leaving.kept_before_last_evicted]
     return next((message for message in reversed(before) if is_by_user(message)), None)

@@ -6,7 +6,7 @@ never read back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -341,17 +341,36 @@ _LINES_OF_PLAIN: BoundedCache[int, tuple[Any, tuple[Line, ...]]] = BoundedCache(
 """Lines by the identity of their plain data, which records share: reading takes long."""
 
 
-def with_texts(data: Any, change: Callable[[str], str]) -> Any:
-    """Return the plain data of notes with each text changed. Names stay as they are."""
+def texts_in(data: Any) -> Iterator[str]:
+    """Yield each text in the plain data of notes, in order. Names are not among them."""
     if isinstance(data, str):
-        return change(data)
+        yield data
+    elif isinstance(data, Mapping):
+        names = _names_in(data)
+        for field_name, value in data.items():
+            if field_name not in names:
+                yield from texts_in(value)
+    elif isinstance(data, (list, tuple)):
+        for part in data:
+            yield from texts_in(part)
+
+
+def with_texts(data: Any, texts: Iterator[str]) -> Any:
+    """Return the plain data of notes with other texts, one for each of `texts_in`, in its order."""
+    if isinstance(data, str):
+        return next(texts)
     if isinstance(data, Mapping):
-        # The arguments of a tally are numbers of calls, and no words.
-        unchanged = (*NAME_FIELDS, "args") if data.get("stands_for") else NAME_FIELDS
+        names = _names_in(data)
         return {
-            name: value if name in unchanged else with_texts(value, change)
-            for name, value in data.items()
+            field_name: value if field_name in names else with_texts(value, texts)
+            for field_name, value in data.items()
         }
     if isinstance(data, (list, tuple)):
-        return [with_texts(part, change) for part in data]
+        return [with_texts(part, texts) for part in data]
     return data
+
+
+def _names_in(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields of a mapping that hold no words of a conversation."""
+    # The arguments of a tally are numbers of calls, and no words.
+    return (*NAME_FIELDS, "args") if data.get("stands_for") else NAME_FIELDS
