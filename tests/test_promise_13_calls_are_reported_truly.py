@@ -623,7 +623,6 @@ def test_a_message_that_stayed_in_view_stands_in_its_place_later():
         [*view, user("Paint it."), *forty_looks_and_mails()[20:40]], compactor, force=True
     )
     assert "- The user: Build it. [" in result.summary.splitlines()[1]
-    assert "The current request is the user's last message below" in result.summary
     assert "is below, although it came before" in result.summary
 
 

@@ -343,7 +343,6 @@ def add_notes(
         text="" if text else "\n".join(leaving.texts.foreign_summaries),
         rewrites_findings=rewrites_findings and bool(answer and answer.found),
         below=_what_is_below(leaving, added),
-        request_is_below=any(map(is_by_user, leaving.kept_messages)),
         how_to_recall=engine.caller_format.how_to_recall
         if leaving.view.history.store.keeps_originals
         else "",

@@ -215,7 +215,6 @@ class Notes:
         rewrites_findings: whether `lines` hold the findings of earlier notes, written anew.
         user: the name under which the user speaks; None if nobody has looked.
         below: what to say of messages that stay in view below the notes, although later ones left.
-        request_is_below: whether the user's newest message stays in view below the notes.
         how_to_recall: what to tell the agent about recalling originals; empty if it cannot.
         kept_places: the places of messages that stay in view although later ones have left.
         density: the characters of lines for each token of the last text; 0 if no line was cut.
@@ -236,7 +235,6 @@ class Notes:
     rewrites_findings: bool = False
     user: str | None = None
     below: str = ""
-    request_is_below: bool = False
     how_to_recall: str = ""
     kept_places: tuple[KeptPlace, ...] = ()
     density: float = 0.0

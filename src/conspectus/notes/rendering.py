@@ -28,9 +28,6 @@ TALLY_ORDER: tuple[Kind, ...] = ("said", "done", "agent", "found")
 NOW = "# Now, before the messages below"
 """The heading of what is open."""
 
-CURRENT_REQUEST = "The current request is the user's last message below, not one noted above."
-"""Said where the user's newest message stays in view."""
-
 SHARE_OF_ADVICE = 0.1
 """The most of the room around the lines that such advice may take."""
 
@@ -234,9 +231,7 @@ class NotesRenderer:
     def _text_behind(self, room: int, count: Count) -> str:
         """Return what stands behind the lines: what is open, and a summary of the caller's."""
         notes = self.notes
-        about = " ".join(
-            filter(None, (CURRENT_REQUEST if notes.request_is_below else "", notes.how_to_recall))
-        )
+        about = notes.how_to_recall
         if count(about) > room * SHARE_OF_ADVICE:
             about = ""
         lines = [
