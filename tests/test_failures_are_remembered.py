@@ -23,7 +23,7 @@ from conspectus.core.items import Size
 from conspectus.core.plan_types import Keep
 from conspectus.engine.branches import load_view
 from conspectus.engine.decision import plan_for
-from conspectus.engine.history import HistoryContext
+from conspectus.engine.history import CallerCounts, HistoryContext
 from conspectus.engine.memory import FailedSummary
 from conspectus.messages import read_messages
 from graph_support import look_calls
@@ -203,8 +203,7 @@ def test_the_wait_after_a_failure_counts_like_the_trigger():
     history = HistoryContext(
         compactor._engine,
         Scope("local", "t", "main"),
-        trigger_size=Size(2_000, 20),
-        rearm_from=Size(20, 5),
+        counts=CallerCounts(trigger_size=Size(2_000, 20), rearm_from=Size(20, 5)),
     )
     view = run(load_view(history, read_messages(talk_of(20))))
     assert view.head is not None

@@ -18,7 +18,7 @@ from conspectus.core.items import Size
 from conspectus.core.records import Cost
 from conspectus.engine import background
 from conspectus.engine.entry import compact_messages
-from conspectus.engine.history import HistoryContext
+from conspectus.engine.history import CallerCounts, HistoryContext
 from histories import talk
 
 MESSAGES = talk(40)
@@ -54,8 +54,8 @@ def test_a_counter_that_fails_after_the_commit_harms_nothing(caplog):
     def failing(view: Any) -> Size:
         raise ValueError("the counter is out of order")
 
-    history = HistoryContext(compactor._engine, SCOPE, trigger_size=Size(5_000, 40))
-    history = replace(history, count_view=failing)
+    counts = CallerCounts(trigger_size=Size(5_000, 40), count_view=failing)
+    history = HistoryContext(compactor._engine, SCOPE, counts=counts)
     result = run(compact_messages(history, MESSAGES, force=True))
     assert result.outcome == "compacted"
     assert "counter_failed" in [line.conspectus["event"] for line in caplog.records]

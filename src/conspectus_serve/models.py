@@ -274,7 +274,7 @@ class Models:
             max_tokens = self._config.max_summary_tokens or max_notes
             settings = replace(settings, keep=("messages", 1), max_summary_tokens=max_tokens)
         engine = Engine.build(settings, settings.policy(), self.meter(model))
-        return replace(engine, joins_by_setting=False)  # `RequestFitter` joins messages
+        return replace(engine, joining="never")  # `RequestFitter` joins messages
 
     def _is_pinned(self, message: Any) -> bool:
         if isinstance(message, UnknownMessage):

@@ -46,7 +46,8 @@ MERGED = (
 )
 
 STACKLEVEL = 4
-"""Frames from a warning of `_build` to the line that makes the compactor."""
+"""Frames from a warning of `_build` to the line that makes the compactor. If it is copied or
+unpickled, the warning names another line; it was given at the right one before."""
 
 
 @documented
@@ -105,7 +106,7 @@ class Compactor(Attributes, Closing):
         self.archive = self._engine.archive
         self._preparations = self._engine.preparations
         self._opened = self.archive if isinstance(settings.archive, (str, Path)) else None
-        # Without a window, a history must fit the trigger below which it is to stay.
+        # Without a window, the trigger in tokens is the budget.
         self._window = window_or_trigger(self.policy, window)
         if self.archive is None:
             why = "no archive= was given: originals cannot be recalled after a compaction"
@@ -213,8 +214,8 @@ class Compactor(Attributes, Closing):
         engine = self._engine
         history = HistoryContext(engine, scope, self._window)
         sources = as_messages(messages)
-        words = check_text(focus, "focus")
-        work = compact_messages(history, sources, force=force, focus=words)
+        checked_focus = check_text(focus, "focus")
+        work = compact_messages(history, sources, force=force, focus=checked_focus)
         try:
             result = await heard_by(engine.listeners, work)
         except ArchiveError as error:
@@ -225,13 +226,13 @@ class Compactor(Attributes, Closing):
             )
         if result.record is not None:
             _warn_of_merged_summaries(sources)
-        summaries = filter(is_summary_message, filter(is_message, result.messages))
-        hide_from_streams(summaries)
+        # In a node of a graph, LangGraph would stream the summary as if it were part of the chat.
+        hide_from_streams(filter(is_summary_message, filter(is_message, result.messages)))
         if self._request_template is not None:
             request = replace(
                 self._request_template, messages=tuple(result.messages), at=monotonic()
             )
-            engine.memories.of(scope).last_request = request
+            history.memory.last_request = request
         return result
 
     def undo(
@@ -309,8 +310,7 @@ class Compactor(Attributes, Closing):
         if to is not None and not isinstance(to, str):
             raise InputError(f"to must be the id of a record, not {to!r}")
         result = (await heard_by(engine.listeners, undo(history, sources, to))).result
-        summaries = filter(is_summary_message, filter(is_message, result.messages or ()))
-        hide_from_streams(summaries)
+        hide_from_streams(filter(is_summary_message, filter(is_message, result.messages or ())))
         return result
 
     def prepare(
@@ -426,7 +426,7 @@ class Compactor(Attributes, Closing):
 
 
 def _warn_of_merged_summaries(messages: Sequence[Source]) -> None:
-    """Log that a history has two summaries of ours, the first time: the next call has three."""
+    """Log once, when a history has exactly two of our summaries; a later call has more."""
     ids = [str(message.id) for message in messages if is_message(message)]
     if sum(name.startswith("summary-") for name in ids) == 2:
         log("summaries_merged", MERGED)

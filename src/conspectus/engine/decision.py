@@ -163,8 +163,8 @@ def _would_be_due(view: View) -> bool:
 def _rearm_from(view: View) -> Size | None:
     """Return the size that the latest compaction reached, as the trigger counts."""
     history = view.history
-    if history.trigger_size is not None:
-        return history.rearm_from
+    if history.counts is not None:
+        return history.counts.rearm_from
     head = view.head
     if head is None:
         return None

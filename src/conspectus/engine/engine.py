@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from conspectus._turns import others_may_compute
 from conspectus.archive import Archive, Scope
@@ -17,7 +17,7 @@ from conspectus.engine.preparations import Preparations
 from conspectus.engine.settings import EventHandler, Settings
 from conspectus.errors import RedactionError
 from conspectus.messages import summary_message, summary_text
-from conspectus.messages.alternation import joins_by_setting
+from conspectus.messages.alternation import AlternateRoles, joins_by_setting
 from conspectus.messages.shortening import ARCHIVED
 from conspectus.model.base import Summarizer, SummarizerTraits
 from conspectus.notes.rules import RuleFinder
@@ -26,6 +26,11 @@ from conspectus.observe import Listener, listeners_of, log
 from conspectus.redaction import Redaction
 from conspectus.rules import statements_in
 from conspectus.tokens import TokenMeter
+
+Joining = Literal["always", "when_compacted", "if_needed", "never"]
+"""When messages of the user in a row are joined: in each view; once messages have left; only if no
+model has answered two such messages in the history, and messages have left; or never, such as for a
+caller that joins them itself, later."""
 
 LEFT_NOTHING = "the redactor left nothing of what failed; let it keep what is no secret"
 
@@ -66,7 +71,11 @@ class CallerFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """Settings, summarisers, archive and memory of compactions, for every session."""
+    """What all sessions of a way in share.
+
+    What must be built from a setting, or differs between callers of the same settings, is a field.
+    What is used as it was given stays in `settings`.
+    """
 
     settings: Settings
     policy: Policy = field(default_factory=Policy)
@@ -89,8 +98,8 @@ class Engine:
     """The words in a clip that say where its original is, with `{cite}` for its id; None if nothing
     keeps originals, so that nothing is clipped."""
     preparations: Preparations | None = None
-    joins_by_setting: bool | None = None
-    """Whether messages of the user in a row are joined in views; None if the history decides."""
+    joining: Joining = "if_needed"
+    """When messages of the user in a row are joined in views."""
 
     @property
     def writes_without_model(self) -> bool:
@@ -127,7 +136,7 @@ class Engine:
             clip_pointer=None if archive is None else ARCHIVED,
             tools=ToolTable(settings.tool_table),
             preparations=Preparations() if settings.background else None,
-            joins_by_setting=joins_by_setting(settings.alternate_roles, meter.model),
+            joining=_joining_for(settings.alternate_roles, meter.model),
         )
 
     def summary_identity(self, focus: str) -> str:
@@ -222,6 +231,16 @@ class Engine:
                 self.on_event(event, data)
         except Exception:
             log("on_event_failed", "on_event failed at %r", event, exc_info=True)
+
+
+def _joining_for(setting: AlternateRoles, model: str) -> Joining:
+    """Decide when messages of the user in a row are joined for a model of this name."""
+    if setting == "on":
+        return "always"
+    joins = joins_by_setting(setting, model)
+    if joins is None:
+        return "if_needed"
+    return "when_compacted" if joins else "never"
 
 
 def count_empty_summary(meter: TokenMeter) -> int:

@@ -12,7 +12,7 @@ from conspectus.engine.measuring import evicted_since_model
 from conspectus.engine.summary_notes import shorten_draft
 from conspectus.engine.truncated import RECENT
 from conspectus.engine.view import View
-from conspectus.engine.viewing import describe_users_after_summary, view_after
+from conspectus.engine.viewing import describe_users_after_summary, must_join, view_after
 from conspectus.errors import SummaryError
 from conspectus.observe import price_of
 
@@ -110,10 +110,9 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
 def _joined(leaving: Leaving) -> tuple[dict[str, Any], ...]:
     """Describe the messages that are joined with the summary, if any are."""
     view = leaving.view
-    joins = leaving.engine.joins_by_setting
-    if not leaving.plan.makes_summary or joins is False:
+    if not leaving.plan.makes_summary:
         return ()
-    if joins is None and not view.may_need_joining:
+    if not must_join(leaving.engine, view.may_need_joining, compacted=True):
         return ()
     fields = leaving.redaction is None  # other fields of a message may hold secrets
     evicted = set(leaving.plan.evicted_places)

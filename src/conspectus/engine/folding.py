@@ -316,6 +316,7 @@ def _with_counted_keys(
         stems = {entry.stem for entry in entries}
         covered = _covered_up_to_summary(chain, summaries)
         absent = (*covered, *(clip.original for clip in clips.values()))
+        # A key without a "-" is of a message with an id. Sent again, that is the same message.
         alike = (key for key in absent if "-" in key and stem_of(key) in stems)
         assign_keys(counted, occurrences(alike), missing)
     return counted

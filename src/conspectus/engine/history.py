@@ -91,6 +91,19 @@ class StateHoldsRecords:
         return InForce(self.chain)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerCounts:
+    """A caller's own count of a history for the trigger, in place of the meter's."""
+
+    trigger_size: Size
+    """The size that is compared with the trigger."""
+    count_view: Callable[[Sequence[Any]], Size] | None = None
+    """Counts a view in the same way; None if that is not needed."""
+    rearm_from: Size | None = None
+    """The size that the latest compaction reached, in the same count: the history must have grown
+    from there before the same trigger counts again."""
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryContext:
     """One agent's history in one thread."""
@@ -103,13 +116,8 @@ class HistoryContext:
     """A checkpointer keeps the caller's state. If none does, the caller may send only messages."""
     label_of_record: Callable[[Record], str] | None = None
     """The caller's own name of a record, for the archive."""
-    trigger_size: Size | None = None
-    """The size that is compared with the trigger, if the caller has a count of its own."""
-    count_view: Callable[[Sequence[Any]], Size] | None = None
-    """Counts a view as the trigger does; None if the trigger uses the meter's count."""
-    rearm_from: Size | None = None
-    """The size that the latest compaction reached, as the trigger counts: it must have grown from
-    there before the same trigger counts again."""
+    counts: CallerCounts | None = None
+    """The caller's own count for the trigger; None if the trigger uses the meter's count."""
     correction: float | None = None
     """The correction of the estimate by reports of usage, if the caller knows it."""
     is_continuation: bool = False
@@ -124,6 +132,11 @@ class HistoryContext:
     def limit(self) -> int | None:
         """Tokens of the whole window; None if it is unknown."""
         return None if self.window is None else self.window.limit
+
+    @property
+    def trigger_size(self) -> Size | None:
+        """The size by the caller's own count; None if the trigger uses the meter's count."""
+        return None if self.counts is None else self.counts.trigger_size
 
     @property
     def memory(self) -> SessionMemory:

@@ -37,9 +37,7 @@ def _may_reuse_results(history: HistoryContext) -> bool:
     A caller with a state or a count of its own may need another result for the same messages.
     """
     return (
-        not history.head_source.in_state
-        and history.trigger_size is None
-        and history.correction is None
+        not history.head_source.in_state and history.counts is None and history.correction is None
     )
 
 

@@ -290,11 +290,11 @@ def _trigger_tokens_after(after: View) -> int | None:
 
     The record is in force, so an error of the caller's counter must not end the call.
     """
-    count_view = after.history.count_view
-    if count_view is None:
+    counts = after.history.counts
+    if counts is None or counts.count_view is None:
         return None
     try:
-        return count_view(after.sources).tokens
+        return counts.count_view(after.sources).tokens
     except Exception as error:
         log("counter_failed", "a compaction was not counted; the counter: %s", safe_text(error))
         return None

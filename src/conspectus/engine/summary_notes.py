@@ -24,6 +24,8 @@ from conspectus.notes.extraction import extract_notes
 from conspectus.notes.rendering import NotesRenderer
 from conspectus.rules import rule_id
 
+# What is asked for
+
 LARGEST_ANSWER = 4_096
 """The most tokens that a model is asked for."""
 
@@ -31,8 +33,8 @@ CONTEXT = 2_000
 """Tokens of earlier notes that a model is shown, in addition to findings that it rewrites."""
 
 BRIEF_CONTEXT = 300
-"""A shorter context, used if it saves a reading. If the findings are rewritten, it leaves out the
-user's words."""
+"""A shorter context, used if the messages then need fewer requests. If the findings are rewritten,
+it leaves out the user's words."""
 
 RULES_SHOWN = 400
 """Tokens of standing rules that a model is shown."""
@@ -49,6 +51,8 @@ LEAST_ASKED_SHARE = 0.15
 OUTGROWN_SHARE = 0.4
 """If the findings take more than this share of the notes' room, they are rewritten."""
 
+# What is quoted
+
 IN_VIEW = "Said by the user, and still in view"
 """The heading above the user's message that stays although later messages leave."""
 
@@ -57,6 +61,8 @@ IN_VIEW_CHARACTERS = 3_000
 
 NAMED_BY_CHARACTERS = 60
 """The most characters by which the notes name a message below them."""
+
+# How the notes are made to fit
 
 SHORTER_BY = 16
 """A summary that is too long loses at least one part in so many at a time."""
@@ -73,7 +79,7 @@ HEADINGS = 24
 _CITED = re.compile(r"(?<![ \t])[ \t]*\[([^\[\]\n]{1,200})\]")
 
 
-# What is asked for
+# The request
 
 
 def request_for(leaving: Leaving, by: str) -> SummaryRequest:
@@ -160,7 +166,7 @@ def _asking_for_findings(leaving: Leaving, request: SummaryRequest, foreign: str
     def context_of(text: str) -> str:
         return "\n".join(filter(None, (text, *_users_message_in_view(leaving), foreign)))
 
-    # The user's words take up to half of the room, so that twice the findings' size holds them all.
+    # The user's words take up to half of the room, so twice their size has room for all findings.
     summary_so_far = earlier.render(CONTEXT + 2 * findings_size, count, calls=False)
     if rewrites_findings:
         room_of_findings = BRIEF_CONTEXT + int(findings_size * CITATION_FACTOR)
@@ -243,6 +249,7 @@ def merge_answer(
     if not engine.settings.notes:
         notes = Notes(text=text, edited=True, rules_left_out=_rules_not_in(text, leaving))
         return replace(draft, body=text, notes=notes.to_json())
+    # The text alone must fit. With the notes it is checked once more, by `check_draft`.
     size = leaving.summary_size(draft.body)
     replaced = leaving.most_by(draft.by)
     reasons = rejection_reasons(draft, (), tokens=size, replaced=replaced, limit=leaving.room.hard)
@@ -351,9 +358,8 @@ def add_notes(
     limit = min(leaving.room.hard, leaving.most_by(draft.by))
     rendered = _rendered_within(leaving, renderer, room, limit)
     largest = leaving.room_for_text(min(leaving.room.soft, limit))
-    while (
-        renderer.rules_left_out and room < largest
-    ):  # rules may take of the room that is kept free
+    # Rules may take of the room that is kept free.
+    while renderer.rules_left_out and room < largest:
         room = min(largest, int(room * GROWTH_FOR_RULES) + 1)
         rendered = _rendered_within(leaving, renderer, room, limit)
     return replace(draft, body=rendered, notes=renderer.recorded().to_json())

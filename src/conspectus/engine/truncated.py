@@ -238,9 +238,11 @@ def find_overlap(
 def _repeats_dropped(
     dropped: Sequence[str], known: Sequence[str], following: Sequence[str], up_to: int
 ) -> bool:
-    """Tell whether a history continues with messages that it would have dropped, to their end.
+    """Tell whether a history repeats messages that it is said to have dropped.
 
-    Then it has dropped nothing: an earlier question was asked again, with the same answers.
+    After the overlap it has some of them once more, with all that is known after these, at least up
+    to `up_to`. Then it has dropped nothing: an earlier question was asked again, with the same
+    answers.
     """
     return any(
         stem == following[0] and place + run_length(known, place, following, 0) >= up_to

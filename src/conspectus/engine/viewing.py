@@ -178,13 +178,11 @@ def _hosts_statements(entries: Sequence[Message]) -> tuple[set[int], set[int]]:
 def must_join(engine: Engine, may_need_joining: bool, *, compacted: bool) -> bool:
     """Tell whether messages of the user in a row are joined in a view.
 
-    Only `alternate_roles="on"` joins them in a history from which nothing has left. A caller that
-    joins them itself, later, has set `joins_by_setting` to False.
+    `compacted` says that messages have left the history.
     """
-    if engine.settings.alternate_roles == "on":
-        return engine.joins_by_setting is not False
-    is_asked_for = may_need_joining if engine.joins_by_setting is None else engine.joins_by_setting
-    return is_asked_for and compacted
+    if engine.joining == "if_needed":
+        return may_need_joining and compacted
+    return engine.joining == "always" or (engine.joining == "when_compacted" and compacted)
 
 
 # The summary among the messages

@@ -201,7 +201,6 @@ class AgentStep:
             window,
             head_source=head_source,
             checkpointed=self.run.checkpointed,
-            rearm_from=held.size_after,
             correction=ratio,
         )
 

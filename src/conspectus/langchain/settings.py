@@ -233,7 +233,7 @@ class Setup:
             how_to_recall="" if settings.recall == "off" else HOW_TO_USE_TOOL,
         )
         # User messages are joined in requests only: the state keeps each as it is.
-        return replace(engine, preview=preview, caller_format=caller_format, joins_by_setting=False)
+        return replace(engine, preview=preview, caller_format=caller_format, joining="never")
 
     def with_engine(self, engine: Engine) -> Setup:
         """Return a copy with another engine. It shares what was learned and cached."""

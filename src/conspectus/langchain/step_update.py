@@ -18,7 +18,7 @@ from conspectus._langchain import hide_from_streams
 from conspectus.core.items import Size, Window
 from conspectus.engine.background import prepare_messages
 from conspectus.engine.entry import compact_messages
-from conspectus.engine.history import HistoryContext
+from conspectus.engine.history import CallerCounts, HistoryContext
 from conspectus.engine.measuring import size_known_by_answer
 from conspectus.engine.result import CompactionResult
 from conspectus.errors import ArchiveError, PolicyError
@@ -260,9 +260,11 @@ class MeasuredStep:
         ratio = None if self.window is None else self.ratio
         return replace(
             self.step.prepare_history(self.window, ratio),
-            rearm_from=self._rearm_from,
-            trigger_size=self.trigger_size,
-            count_view=self.step.size_of,
+            counts=CallerCounts(
+                trigger_size=self.trigger_size,
+                count_view=self.step.size_of,
+                rearm_from=self._rearm_from,
+            ),
         )
 
     def prepare(self) -> None:

@@ -117,7 +117,7 @@ class Invocation:
         engine = Engine.build(settings, policy, self.meter)
         return replace(
             engine,
-            joins_by_setting=False,  # `build_result` joins messages
+            joining="never",  # `build_result` joins messages
             empty_summary_tokens=self._size_of(""),
             caller_format=CallerFormat(
                 summary_size=self._size_of, as_request=self._view_in_template
