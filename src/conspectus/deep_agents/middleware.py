@@ -217,7 +217,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             return {}
         last_id = step.state.get(MIRRORED)  # of the last record whose file is written
         try:
-            chain = (await step.prepare_history(None).in_force()).chain
+            chain = (await step.prepare_history(None).read_in_force()).chain
             ids = [record.id for record in chain]
             count = ids.index(last_id) + 1 if last_id in ids else 0
             for number, record in enumerate(chain[count:], start=count + 1):

@@ -137,7 +137,7 @@ async def use_prepared_draft(decision: Decision) -> Decision:
 def _preparations_of(history: HistoryContext) -> Preparations:
     """Return the preparations of a history's owner, which prepares notes."""
     preparations = history.engine.preparations
-    assert preparations is not None, "nothing is prepared where background is off"
+    assert preparations is not None, "drafts are prepared only with background on"
     return preparations
 
 

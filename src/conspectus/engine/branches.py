@@ -37,7 +37,7 @@ async def load_view(history: HistoryContext, entries: Sequence[Message]) -> View
     Raises:
         ArchiveError: the archive cannot be read.
     """
-    in_force = await history.in_force()
+    in_force = await history.read_in_force()
     if history.store.keeps_originals and not all(record.archived for record in in_force.chain):
         # They are from a time without an archive: their summary is treated as another library's.
         return replace(view_of(history, entries, ()), stored_head_id=in_force.stored_head_id)

@@ -63,7 +63,7 @@ def clip_item(
     """Clip an item, from its whole original, and describe the clip so that it is recognised."""
     meter = engine.meter
     pointer = engine.clip_pointer
-    assert pointer is not None, "nothing is clipped where nothing keeps originals"
+    assert pointer is not None, "a message is clipped only if its original is kept"
     # A clip is made again whenever its history comes back whole, and it must then be the same. So
     # its limit is in tokens of the estimate, without the corrections of the meantime.
     limit = int(planned_clip.tokens / meter.ratio)

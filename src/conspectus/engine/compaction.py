@@ -154,7 +154,7 @@ async def commit(leaving: Leaving, record: Record) -> None:
 def _observing_compaction(decision: Decision) -> Observation:
     """Observe a compaction: its event begins and ends with the `with` block."""
     plan = decision.plan
-    assert isinstance(plan, Compact), "a history that is kept needs nothing"
+    assert isinstance(plan, Compact), "only a plan to compact is carried out"
     history = decision.view.history
     observation = Observation(
         "compaction",
@@ -172,7 +172,7 @@ def _observing_compaction(decision: Decision) -> Observation:
 async def _notify_start(decision: Decision) -> None:
     """Tell the caller's listener that a compaction begins."""
     plan = decision.plan
-    assert isinstance(plan, Compact), "a history that is kept needs nothing"
+    assert isinstance(plan, Compact), "only a plan to compact is carried out"
     history = decision.view.history
     await history.engine.notify(
         history.scope,

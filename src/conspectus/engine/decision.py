@@ -277,7 +277,7 @@ def _smallest_plan(
     `last` is the plan that was tried before it.
     """
     window = view.history.window
-    assert window is not None, "without a window nothing is too large"
+    assert window is not None, "only a window can be exceeded"
     smallest = plan_within(window.limit)
     if not isinstance(smallest, Compact):
         return _keep_or_stuck(view, view.size.tokens, window.budget)

@@ -53,7 +53,7 @@ class HeadSource(Protocol):
     in_state: bool
     """The caller's state says it, so that each checkpoint has its own."""
 
-    async def in_force(self, store: HistoryStore) -> InForce:
+    async def read_in_force(self, store: HistoryStore) -> InForce:
         """Return the records in force; an `ArchiveError` if the archive cannot be read."""
 
 
@@ -63,7 +63,7 @@ class StoreNamesHead:
 
     in_state = False
 
-    async def in_force(self, store: HistoryStore) -> InForce:
+    async def read_in_force(self, store: HistoryStore) -> InForce:
         head_id = await store.head_id()
         return InForce(await store.chain_at(head_id) if head_id else (), head_id)
 
@@ -75,7 +75,7 @@ class StateNamesHead:
     head_id: str  # empty for no record
     in_state = True
 
-    async def in_force(self, store: HistoryStore) -> InForce:
+    async def read_in_force(self, store: HistoryStore) -> InForce:
         is_archived = bool(self.head_id) and store.keeps_originals
         return InForce(await store.chain_at(self.head_id) if is_archived else ())
 
@@ -87,7 +87,7 @@ class StateHoldsRecords:
     chain: Chain
     in_state = True
 
-    async def in_force(self, store: HistoryStore) -> InForce:
+    async def read_in_force(self, store: HistoryStore) -> InForce:
         return InForce(self.chain)
 
 
@@ -154,9 +154,9 @@ class HistoryContext:
             )
         return ArchivedHistory(archive, self.scope, self.head_source.in_state, self.label_of_record)
 
-    async def in_force(self) -> InForce:
+    async def read_in_force(self) -> InForce:
         """Return the records in force; an `ArchiveError` if the archive cannot be read."""
-        return await self.head_source.in_force(self.store)
+        return await self.head_source.read_in_force(self.store)
 
     # What is due at a size
 

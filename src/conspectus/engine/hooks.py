@@ -84,7 +84,9 @@ async def call_hooks(
     """Call each hook with an event, within `timeout` seconds; log one that fails."""
     for hook in hooks:
         try:
-            await call_either_way(partial(_call, hook, event), _async_call(hook, event), timeout)
+            await call_either_way(
+                partial(_call_hook, hook, event), _async_call(hook, event), timeout
+            )
         except Exception:
             # If a caller's memory is down, the thread must continue.
             text = "before_summarization %r failed; the summary takes effect"
@@ -107,7 +109,7 @@ def _async_call(hook: BeforeSummarization, event: SummarizationEvent) -> Any:
     return partial(hook, event) if is_async(hook) else None
 
 
-def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:
+def _call_hook(hook: BeforeSummarization, event: SummarizationEvent) -> None:
     answer = hook(event)
     if inspect.isawaitable(answer):
         from conspectus.model.callables import on_own_loop

@@ -179,7 +179,7 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
     started = time.monotonic()
     view = decision.view
     plan = decision.plan
-    assert isinstance(plan, Compact), "a history that is kept loses nothing"
+    assert isinstance(plan, Compact), "only a plan to compact takes something out"
     engine = view.history.engine
     evicted = set(plan.evicted_places)
     leaving_items = tuple(view.items[place] for place in places_that_leave(view, plan))

@@ -70,7 +70,7 @@ async def find_or_write(leaving: Leaving, attempts: Attempts) -> WrittenDraft:
     if _is_cheaper_to_write(leaving):
         return WrittenDraft(await _ask_in_turn(leaving, attempts))
     history = leaving.view.history
-    name = _name_of(leaving, await history.store.undone())
+    name = _draft_name(leaving, await history.store.undone())
     async with draft_lock(history, name):
         found = await _find(leaving, name, attempts)
         if found is not None:
@@ -114,7 +114,7 @@ async def _find(leaving: Leaving, name: str, attempts: Attempts) -> Draft | None
     return None if draft is None else _usable(leaving, draft)
 
 
-def _name_of(leaving: Leaving, undone: Sequence[str]) -> str:
+def _draft_name(leaving: Leaving, undone: Sequence[str]) -> str:
     """Name a draft by what it depends on, so that every process finds it.
 
     After an undo it has another name, so that a summariser is asked anew: somebody did not like the

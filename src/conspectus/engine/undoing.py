@@ -97,7 +97,7 @@ async def undo(
 
 async def _undo_in_archive(history: HistoryContext, to: str | None) -> Undone:
     """Move the pointer alone. All originals must be there, because a view may need them."""
-    in_force = await history.in_force()
+    in_force = await history.read_in_force()
     undone = await history.store.undone()
     change = await _decide_change(history, without_undone(in_force.chain, undone), undone, to)
     originals = await history.store.read_originals(_keys_of(change.taken_back))

@@ -301,7 +301,7 @@ class AgentStep:
         shown = [source for source in view.sources if isinstance(source, BaseMessage)]
         step: AgentStep = self
         if view.head_id != head_id:
-            chain = (await history.in_force()).chain
+            chain = (await history.read_in_force()).chain
             step = self._with_earlier_record(view.chain, view.head_id, chain, shown)
         places = {id(message): index for index, message in enumerate(messages)}
         parts = [places.get(id(message), message) for message in shown]

@@ -171,7 +171,7 @@ async def _take_out_resent(step: AgentStep) -> AgentStep:
     users = [message for message in messages[since:-1] if message.type == "human"]
     if not step.held.head_id or step.preserve or not users:
         return step
-    chain = (await step.prepare_history(None).in_force()).chain
+    chain = (await step.prepare_history(None).read_in_force()).chain
     covered = {key.partition("-")[0] for record in chain for key in record.covers}
     if not any(read_message(message).stem in covered for message in users):
         return step
