@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import GradientBoostingClassifier
 
-from conspectus.model.gate import begins_as_asked, is_plainly_none
+from conspectus.model.gate import begins_as_asked, reason_by_grounds
 from conspectus.model.grounds import grounds_of, without_citations
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,7 +75,7 @@ def measured(
         kind,
         text,
         is_found,
-        bool(is_plainly_none(text, grounds)),
+        bool(reason_by_grounds(text, grounds)),
         begins_as_asked(text),
     )
 

@@ -18,7 +18,7 @@ from conspectus.messages.harmless import as_notes
 from conspectus.messages.message import sendable
 from conspectus.messages.shortening import clip_message
 from conspectus.model.base import SummaryRequest
-from conspectus.model.gate import LONGEST_ANSWER, reason_not_a_summary
+from conspectus.model.gate import LONGEST_ANSWER_CHARACTERS, reason_not_a_summary
 from conspectus.notes.extraction import extract_notes
 from conspectus.recall.hits import Hit
 from conspectus.recall.packing import Packing
@@ -86,7 +86,7 @@ def judge(text: str) -> None:
     """Judge whether the longest text that is read as a summary tells of a message."""
     entries = read_messages([{"role": "user", "content": text}])
     request = SummaryRequest(entries, "", limit=4_000, count=METER.count_text)
-    reason_not_a_summary(text[:LONGEST_ANSWER], request)
+    reason_not_a_summary(text[:LONGEST_ANSWER_CHARACTERS], request)
 
 
 SCANS: dict[str, Callable[[str], None]] = {

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 import scripted_models
 from conspectus.messages import read_messages
 from conspectus.model.base import AnswerForm, Summarizer, Summary, SummaryRequest
-from conspectus.model.prompts import INSTRUCTIONS, PART
+from conspectus.model.prompts import INSTRUCTIONS, REPORT
 from conspectus.tokens import estimate
 from scripted_models import RecordedCall
 
@@ -86,7 +86,7 @@ def kind_of(messages: Sequence[BaseMessage]) -> str:
     }
     return (
         "notes"
-        if PART in str(messages[-1].content)
+        if REPORT in str(messages[-1].content)
         else kind_of_instructions[str(messages[0].content)]
     )
 

@@ -21,7 +21,7 @@ from conspectus.core.records import Cost
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.model import ChatModelSummarizer, Summarizer
-from conspectus.model.calls import reported
+from conspectus.model.calls import cost_reported
 
 Middleware = AgentMiddleware[Any, Any, Any]
 Originals = Mapping[str, Sequence[BaseMessage]]
@@ -134,7 +134,7 @@ def _langchain(setting: Setting) -> list[Middleware]:
             sizes = setting.count([HumanMessage(prompt)]), setting.count([answer])
             cost = Cost(1, *sizes, estimated_calls=1)
         else:
-            cost = reported(answer.usage_metadata)
+            cost = cost_reported(answer.usage_metadata)
         name = named(model)
         setting.costs.append(cost.asked_of(name) if name else cost)
         return str(answer.text)

@@ -26,7 +26,7 @@ LIMIT_SETTINGS = (
 )
 """Names of the setting that limits an answer, in models and providers."""
 
-INSIDE = (
+NESTED_SETTINGS = (
     "model_kwargs",
     "extra_body",
     "generation_config",
@@ -37,23 +37,23 @@ INSIDE = (
     "pipeline_kwargs",
     "parameters",
 )
-"""Settings that contain other settings, among which a limit may be."""
+"""Settings that contain other settings; the limit may be one of those."""
 
-DEEPEST = 16
+MOST_WRAPPERS = 16
 """The most wrappers around a model that are opened."""
 
-REACHED = 0.9
+REACHED_SHARE = 0.9
 """An answer that ended at a limit has this share of it, as its provider counts tokens. A shorter
 answer has filled the window instead."""
 
 ESTIMATE_FACTOR = 4
-"""If the provider reports no tokens, an answer has ended at its limit if its estimate, times this
-factor and plus `UNSEEN_TOKENS`, reaches the limit."""
+"""If the provider reports no tokens, an answer has at most its estimate times this factor, plus
+`UNSEEN_TOKENS`."""
 
 UNSEEN_TOKENS = 256
 """The most tokens of thoughts that are not shown."""
 
-MOST_OUTPUT = 0.5
+MOST_OUTPUT_SHARE = 0.5
 """The largest share of the window that is reserved for the answer, whatever the settings say."""
 
 
@@ -70,7 +70,7 @@ class AnswerLimit:
 
 def answer_limits_of(model: object) -> list[AnswerLimit]:
     """Return the limit of each model that may answer: of this one, and of its fallbacks."""
-    limits = (_first_limit(holders) for holders in _answering(model, (), {}, DEEPEST))
+    limits = (_first_limit(holders) for holders in _answering(model, (), {}, MOST_WRAPPERS))
     return [limit for limit in limits if limit is not None]
 
 
@@ -87,8 +87,8 @@ def _answering(
     Args:
         model: a model, or a wrapper around one.
         outer: objects of the wrappers above.
-        configured: values that those set for configurable fields.
-        depth: wrappers that are still looked through.
+        configured: values that these wrappers set for configurable fields.
+        depth: how many more wrappers may be opened.
     """
     attributes: Mapping[str, Any] = getattr(model, "__dict__", None) or {}
     if not depth:
@@ -130,7 +130,7 @@ def _configurable(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _first_limit(holders: tuple[object, ...]) -> AnswerLimit | None:
-    """Return the limit that holds: of options that are set twice, the outer ones."""
+    """Return the limit of the outermost object that sets one, which overrides the others."""
     for holder in holders:
         limits = _limits_in(holder)
         if limits:
@@ -142,7 +142,7 @@ def _first_limit(holders: tuple[object, ...]) -> AnswerLimit | None:
 def _limits_in(holder: object) -> list[AnswerLimit]:
     """Return the limits that an object names, or the settings inside it."""
     limits = list[AnswerLimit]()
-    for settings in (holder, *(_setting(holder, name) for name in INSIDE)):
+    for settings in (holder, *(_setting(holder, name) for name in NESTED_SETTINGS)):
         for name in LIMIT_SETTINGS:
             value = _setting(settings, name)
             if isinstance(value, int) and not isinstance(value, bool):
@@ -177,7 +177,7 @@ def ends_at_limit(answer: Any, limits: list[AnswerLimit], count: Callable[[str],
     usage = getattr(answer, "usage_metadata", None)
     reported = usage.get("output_tokens") if isinstance(usage, Mapping) else None
     if reported:
-        return any(reported >= REACHED * limit for limit in limits_set)
+        return any(reported >= REACHED_SHARE * limit for limit in limits_set)
     estimate = count(str(getattr(answer, "content", answer)))
     return any(ESTIMATE_FACTOR * estimate + UNSEEN_TOKENS >= limit for limit in limits_set)
 
@@ -188,7 +188,7 @@ def ends_at_limit(answer: Any, limits: list[AnswerLimit], count: Callable[[str],
 def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
     """Return the tokens of an answer, by the first of settings or models that limits it."""
     limit = next((limit for limit in limits_named_by(holders) if limit > 0), 0)
-    return min(limit, int(window * MOST_OUTPUT)) if window else limit
+    return min(limit, int(window * MOST_OUTPUT_SHARE)) if window else limit
 
 
 def limits_named_by(holders: Sequence[object]) -> Iterator[int]:

@@ -17,17 +17,22 @@ END_FIELDS = """finish_reason finishReason stop_reason stopReason done_reason co
     completion_reason stop_type""".split()
 """Fields of an answer's metadata that say why it ends."""
 
-# Reasons for the end of an answer, in small letters
 WINDOW_FULL = {"model_context_window_exceeded", "model_length"}
+"""Reasons for the end of an answer, in small letters: the window was full."""
+
 CUT_OFF = {"length", "max_tokens", "max_output_tokens", "max_length", "limit", "reason_max_len"}
+"""The same: the answer reached a limit of its length."""
+
 REFUSED = {
     *"""content_filter content_filtered refusal safety recitation blocklist spii language
     prohibited_content guardrail_intervened image_safety""".split()
 }
+"""The same: the provider or the model refused."""
 
 _MARK = r"<{0}(?:\w{{1,12}}:)?(?i:think|thinking|thought|reasoning)>|\[{0}THINK\]|◁{0}think▷"
-# A thought begins a line. One that nobody opened ends a line, or the answer follows at once;
-# anywhere else a mark is a word, as in a talk about such marks.
+# A mark opens a thought only at the beginning of a line. The closing mark of a thought that nobody
+# opened is at the end of a line, or the answer follows directly. Elsewhere a mark is a word, as in
+# a conversation about such marks.
 _THOUGHT = re.compile(
     rf"(?:(?m:^)[ \t]*|(?<=[>\]▷]))(?P<open>{_MARK.format('')})"
     rf"|(?:{_MARK.format('/')})(?P<ends>(?=[ \t]*(?:[\n#<]|\Z)|[-*•\w]))?"
@@ -49,7 +54,7 @@ def _end_reasons(answer: Any) -> set[str]:
 
 
 def fills_window(answer: object) -> bool:
-    """Tell whether an answer is empty, as its request has left no room for one in the window."""
+    """Tell whether an answer is empty because its request has filled the window."""
     if not is_ai_message(answer) or answer.tool_calls or str(answer.text).strip():
         return False
     return bool(WINDOW_FULL & _end_reasons(answer))
@@ -94,7 +99,7 @@ def text_of(answer: object, name: str, *, may_be_cut: bool = False) -> str:
         rejected = SummaryRejected(f"the answer of {name} {problem}")
         rejected.transient = not is_complete
         raise rejected
-    return _without_wrapping(str(answer.text), has_end=not may_be_cut)
+    return _without_wrapping(str(answer.text), may_be_cut=may_be_cut)
 
 
 def _asks_for_tools(answer: Any) -> bool:
@@ -111,7 +116,7 @@ def _refusals(answer: Any) -> list[str]:
 
 
 def _is_complete(answer: Any, reasons: set[str]) -> bool:
-    """Tell whether an answer has an end.
+    """Tell whether an answer was received to its end.
 
     OpenAI and Anthropic say why a stream ended. Others, and fake models, often do not.
     """
@@ -120,13 +125,13 @@ def _is_complete(answer: Any, reasons: set[str]) -> bool:
     return bool(reasons) or "status" in metadata or not says_why
 
 
-def _without_wrapping(text: str, *, has_end: bool = True) -> str:
+def _without_wrapping(text: str, *, may_be_cut: bool = False) -> str:
     """Return a text without thoughts, and without a fence or tag around all of it.
 
-    Nothing is left where a thought has no end. A text that `has_end` not may lack the end of what
-    encloses it, too.
+    A thought without an end leaves nothing. If the text `may_be_cut`, the fence or the tag need not
+    be closed.
     """
-    return _without_tag(_without_fence(_without_thoughts(text), has_end), has_end)
+    return _without_tag(_without_fence(_without_thoughts(text), may_be_cut), may_be_cut)
 
 
 def _without_thoughts(text: str) -> str:
@@ -139,7 +144,8 @@ def _without_thoughts(text: str) -> str:
                 kept.append(text[position : mark.start()])
             is_thought = True
         elif is_thought or mark["ends"] is not None:
-            if not is_thought:  # only the end of a thought stands there: all before it was thought
+            if not is_thought:
+                # The thought was not opened, so all before its end belongs to it.
                 kept.clear()
             position = mark.end()
             is_thought = False
@@ -148,21 +154,21 @@ def _without_thoughts(text: str) -> str:
     return "".join([*kept, text[position:]]).strip()
 
 
-def _without_fence(text: str, has_end: bool) -> str:
+def _without_fence(text: str, may_be_cut: bool) -> str:
     fences = text.count("```")
     is_whole = fences == 2 and text.endswith("```")
-    is_cut = fences == 1 and not has_end
+    is_cut = fences == 1 and may_be_cut
     if not text.startswith("```") or not (is_whole or is_cut):
         return text
     return text.partition("\n")[2].removesuffix("```").strip()
 
 
-def _without_tag(text: str, has_end: bool) -> str:
+def _without_tag(text: str, may_be_cut: bool) -> str:
     """Return a text without one of `WRAPPERS` around it; a gateway's page stays as it is."""
     name, _, content = text[1:].partition(">")
     closing = f"</{name}>"
     if not text.startswith("<") or name not in WRAPPERS or text.count(f"<{name}>") != 1:
         return text
     is_whole = text.count(closing) == 1 and text.endswith(closing)
-    is_cut = text.count(closing) == 0 and not has_end
+    is_cut = text.count(closing) == 0 and may_be_cut
     return content.removesuffix(closing).strip() if is_whole or is_cut else text

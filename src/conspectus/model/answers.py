@@ -16,17 +16,17 @@ from conspectus.notes.data import Answer
 SECTIONS = ("goal", "next", "rules", "found")
 """The parts of an answer. Text under any other heading counts as found."""
 
-MOST_BINDING = 5
+MOST_BINDING_STATEMENTS = 5
 """Statements of the user that an answer may quote as binding."""
 
-BINDING_TRIES = 4 * MOST_BINDING
+MOST_BINDING_TRIES = 4 * MOST_BINDING_STATEMENTS
 """Lines that are looked up among the user's words, as each look-up reads a whole message."""
 
 SHORTEST_UNCITED = 6
 """Characters from which on a statement that cites no message is looked for in all of them."""
 
 WORDLESS_TOKENS = 3
-"""Tokens up to which a line without a source says nothing, such as "None."."""
+"""A line without a source and with at most so many tokens says nothing, such as "None."."""
 
 _DASH = re.compile(r"(?:[-*•+–—]|\d{1,2}[.)])\s+")
 _GROUP = re.compile(r"[\[(【（]([^\[\]()【】（）\n]{1,200})[\])】）]")
@@ -54,7 +54,7 @@ def answer_of(text: str, request: SummaryRequest) -> Answer:
     sections = _statements(text, request)
     found = [line for line in sections["found"] if _says_something(line, request)]
     if any(line.ids for lines in sections.values() for line in lines):
-        # A model that cites nothing may write no list either.
+        # If the model cites nothing at all, it may write no list either.
         found = [line for line in found if line.ids or line.is_listed]
     goal = sections["goal"]
     next_step = sections["next"]
@@ -66,7 +66,7 @@ def answer_of(text: str, request: SummaryRequest) -> Answer:
         found=[(line.text, line.ids) for line in found],
         goal=[line.text for line in goal],
         next=[line.text for line in next_step],
-        binding=_binding(sections["rules"], request),
+        binding=_binding_statements(sections["rules"], request),
     )
 
 
@@ -74,13 +74,13 @@ def _says_something(line: Statement, request: SummaryRequest) -> bool:
     return bool(line.ids) or request.count(line.text) > WORDLESS_TOKENS
 
 
-def _binding(lines: list[Statement], request: SummaryRequest) -> list[tuple[str, str]]:
+def _binding_statements(lines: list[Statement], request: SummaryRequest) -> list[tuple[str, str]]:
     """Return the statements that stand in a message of the user, each with its id.
 
     A line that cites no message is looked for in all of them.
     """
     entries = {entry.cite: entry for entry in request.entries}
-    lines = lines[:BINDING_TRIES]
+    lines = lines[:MOST_BINDING_TRIES]
     searched: dict[str, str] = {}
     if not all(line.ids for line in lines):
         searched = {
@@ -88,15 +88,15 @@ def _binding(lines: list[Statement], request: SummaryRequest) -> list[tuple[str,
         }
     distinct: dict[tuple[str, str], None] = {}
     for line in lines:
-        for cite in line.ids or _places_of(line.text, searched):
-            words = _quoted(line.text, entries.get(cite))
+        for cite in line.ids or _ids_of_newest(line.text, searched):
+            words = _quotation_of(line.text, entries.get(cite))
             if words:
                 distinct[words, cite] = None
-    return list(distinct)[:MOST_BINDING]
+    return list(distinct)[:MOST_BINDING_STATEMENTS]
 
 
-def _places_of(statement: str, searched: Mapping[str, str]) -> list[str]:
-    """Return the id of the newest message in which a statement stands; no id for a mere word."""
+def _ids_of_newest(statement: str, searched: Mapping[str, str]) -> list[str]:
+    """Return the id of the newest message that contains a statement; none for a mere word."""
     sought = _without_spaces(statement.strip().strip(_QUOTES))
     if len(sought) < SHORTEST_UNCITED:
         return []
@@ -104,12 +104,12 @@ def _places_of(statement: str, searched: Mapping[str, str]) -> list[str]:
 
 
 def _without_spaces(text: str) -> str:
-    """Return a text without spaces, as a line may be broken elsewhere."""
+    """Return a text without spaces, so that line breaks do not matter when it is compared."""
     return "".join(text.split())
 
 
-def _quoted(statement: str, entry: Message | None) -> str:
-    """Return a statement as it stands in a message of the user; empty where it does not."""
+def _quotation_of(statement: str, entry: Message | None) -> str:
+    """Return a statement as a message of the user has it; empty if the message does not."""
     sought = _without_spaces(statement.strip().strip(_QUOTES))
     if entry is None or not is_by_user(entry) or not sought:
         return ""
@@ -123,7 +123,7 @@ def _quoted(statement: str, entry: Message | None) -> str:
 
 def _statements(text: str, request: SummaryRequest) -> dict[str, list[Statement]]:
     """Return the lines of an answer by the section under which they stand."""
-    names = _names(request)
+    names = _citable_names(request)
     return {
         section: [_statement(line, is_listed, names) for line, is_listed in lines]
         for section, lines in _sections(text).items()
@@ -133,7 +133,7 @@ def _statements(text: str, request: SummaryRequest) -> dict[str, list[Statement]
 def _sections(text: str) -> dict[str, list[tuple[str, bool]]]:
     """Divide an answer into lines under our headings, each with whether a dash begins it.
 
-    An indented line goes on from the one before. Text before the first heading is left out.
+    An indented line continues the line before it. Text before the first heading is left out.
     """
     sections: dict[str, list[tuple[str, bool]]] = {name: [] for name in SECTIONS}
     current = sections["found"]
@@ -155,13 +155,13 @@ def _sections(text: str) -> dict[str, list[tuple[str, bool]]]:
     return sections
 
 
-def _names(request: SummaryRequest) -> dict[str, str]:
-    """Return what an answer may cite, by each name that models write for it."""
+def _citable_names(request: SummaryRequest) -> dict[str, str]:
+    """Return the ids that an answer may cite, by each name that models write for them."""
     names = dict[str, str]()
     for line in request.summary_so_far.splitlines():
         citation = _NOTES_CITATION.search(line)
         if citation:
-            names |= {name: name for name in _words(citation)}
+            names |= {name: name for name in _words_of_citation(citation)}
     for entry in (*request.entries, *request.kept[: request.kept_before_last_evicted]):
         names |= dict.fromkeys((entry.key, entry.id, entry.cite), entry.cite)
     return names
@@ -173,7 +173,7 @@ def _statement(line: str, is_listed: bool, names: Mapping[str, str]) -> Statemen
     end = len(line)
     for group in reversed([*_GROUP.finditer(line)]):
         is_last = not line[group.end() : end].strip(_BETWEEN_GROUPS)
-        words = _words(group)
+        words = _words_of_citation(group)
         is_citation = is_last and group[0][0] in "[【"
         if not is_citation:  # a number in parentheses is a number
             words = [word for word in words if not word.isdecimal()]
@@ -196,5 +196,5 @@ def _readings_of(word: str) -> Iterator[tuple[str, ...]]:
             yield word[:position], word[position + 1 :]
 
 
-def _words(group: re.Match[str]) -> list[str]:
+def _words_of_citation(group: re.Match[str]) -> list[str]:
     return group[1].translate(_SEPARATORS).split()

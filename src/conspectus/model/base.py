@@ -31,7 +31,7 @@ class LastRequest:
     tool_choice: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)  # of this call only
     window: int | None = None  # the model's input limit in tokens; None if it is unknown
-    at: float = 0.0  # when it was answered, or made, by `time.monotonic()`
+    at: float = 0.0  # time of its answer, or of the request without one, by `time.monotonic()`
     any_model: bool = False  # whether a summariser with another model may use this request
 
     def bound(self) -> Runnable[Any, Any]:
@@ -54,8 +54,8 @@ class SummaryRequest:
 
     Attributes:
         entries: the originals that are evicted, the oldest first. It must read all of them.
-        summary_so_far: the notes; in the form `"whole"` the last text of this summariser. Empty if
-            there is none.
+        summary_so_far: the notes so far; in the form `"whole"`, the last text of this summariser.
+            Empty if there is none.
         limit: the most tokens of the text.
         count: a function that returns the tokens of a text.
         form: the form of the answer.
@@ -65,16 +65,16 @@ class SummaryRequest:
         kept_before_last_evicted: how many of `kept` come before the last evicted message.
         accepted_up_to: the tokens up to which a text is used unchanged. None: `limit`.
         archived: whether the originals can be recalled.
-        brief_summary: a shorter `summary_so_far`, for a request in which there would be no room for
-            it next to all entries.
-        last: the agent's last request, if it has all entries and is to be sent again.
+        brief_summary: a shorter form of `summary_so_far`. It is used if fewer requests are needed
+            with it; empty if there is none.
+        last: the agent's last request, if it has all entries and the summary is asked for after it.
         last_tokens: the tokens of `last`.
         tokens: the tokens of `entries`; 0 if they were not counted.
-        rules: statements of the user that bind, word for word, and stand in the notes whatever the
-            summariser writes.
-        complaint: why an earlier answer to the same messages was refused; the summariser is told,
-            and asked once. Empty if there was none.
-        check_summaries: whether a text that tells nothing of the messages is refused.
+        rules: rules of the user, word for word. They are in the notes whatever the summariser
+            writes.
+        complaint: why an earlier answer to the same messages was rejected. The summariser is told
+            so, and asked only once. Empty if none was.
+        check_summaries: whether a text that tells nothing of the messages is rejected.
     """
 
     entries: Sequence[Message]
@@ -114,8 +114,8 @@ class Summary:
         cost: the calls and tokens of the summariser.
         request_kind: for a chat model: `"cached"` if it answered after the agent's last request,
             else `"smallest"`.
-        cut: tokens that are known to be missing at the end, at least 1, if the text ended at a
-            limit that the caller had set; 0 if it is complete.
+        cut: 0 if the text is complete. If it ended at a limit that the caller had set, the tokens
+            that are known to be missing, and at least 1.
         checked: whether `reason_not_a_summary` has found nothing wrong with the text.
     """
 
@@ -131,8 +131,7 @@ class Summary:
 class Summarizer(Protocol):
     """An object that makes a summary of messages, with and without an event loop.
 
-    It may also have two attributes: `form`, an `AnswerForm` (default `"whole"`), and
-    `check_summaries`. If that is False, any text of it is accepted as a summary.
+    It may also have the attributes of `SummarizerTraits`, such as `form`.
     """
 
     @property
@@ -160,23 +159,28 @@ class Summarizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SummarizerTraits:
-    """Attributes that a summariser may have in addition to its methods."""
+    """Attributes that a summariser may have in addition to its name, identity and methods.
+
+    Any summariser may have `form` and `check_summaries`. The others are for summarisers that call a
+    model.
+    """
 
     form: AnswerForm
-    """The form of its answers."""
+    """The form of its answers. Default: `"whole"`."""
 
     check_summaries: bool
-    """Whether `reason_not_a_summary` reads its texts."""
+    """Whether its texts are checked by `reason_not_a_summary`. If False, any text is accepted."""
 
     answer_limit: int | None
     """The most tokens that its model can answer; None if nothing limits it."""
 
     summarize_flow: Callable[[SummaryRequest], Awaitable[Summary]] | None
-    """Its work as a coroutine, which limits the time of each call by itself and reports it."""
+    """Its work as one coroutine, for `bridge.run` or `bridge.arun`. It limits the time of each call
+    by itself, and reports each. None: `summarize` is called, and limited as a whole."""
 
     obstacle: Callable[[LastRequest, int, SummaryRequest], str] | None
-    """Returns why it cannot ask after the agent's last request; empty if it can. None: it never
-    can."""
+    """Takes the agent's last request, its tokens, and what is asked. Returns why the summariser
+    cannot ask after that request; empty if it can. None: it never can."""
 
     model: Any
     """The model that it calls; None if it calls none, or an unknown one."""

@@ -17,14 +17,14 @@ from conspectus.messages import SUMMARY_LINE, Message
 from conspectus.messages.message import message_of
 from conspectus.model.base import SummaryRequest, check_settings
 from conspectus.model.calls import ModelCalls, SteppedSummarizer
-from conspectus.model.chunks import Part, divide
+from conspectus.model.chunks import Fragment, divide
 from conspectus.model.gate import reason_not_a_summary
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
 
-FOREVER = 1e9
+FOREVER_SECONDS = 1e9
 """Seconds for a call that has no limit."""
 
 
@@ -70,7 +70,7 @@ class CallableSummarizer(SteppedSummarizer):
     async def _write(self, request: SummaryRequest, calls: ModelCalls) -> str:
         request = replace(request, form="whole")
         summary = request.summary_so_far
-        # A reading is a part of the entries, and its text may tell of what was read before.
+        # Each text may also tell of earlier readings, so it is compared with all of the entries.
         check = partial(reason_not_a_summary, request=request)
         for piece in readings(request.entries, self._trim, request.count):
             messages = _with_summary_first(summary, piece)
@@ -84,7 +84,7 @@ class CallableSummarizer(SteppedSummarizer):
 
 
 def _hash_of_code(code: CodeType | None) -> str:
-    """Hash what a function does, because two lambdas in one line have one name; empty without code.
+    """Hash what a function does, as two lambdas may have one name; empty without code.
 
     Names, plain constants and inner functions count. The values that a closure holds do not.
     """
@@ -155,19 +155,19 @@ def readings(
         frame: tokens around each message.
     """
     if room is None:
-        pieces = [[Part(entry, "", 0) for entry in entries]]
+        pieces = [[Fragment(entry, "", 0) for entry in entries]]
     else:
         size = size or (lambda entry: count(entry.reading))
-        parts = [Part(entry, entry.reading, size(entry)) for entry in entries]
-        pieces = divide(parts, room, count, lambda _: frame)
+        fragments = [Fragment(entry, entry.reading, size(entry)) for entry in entries]
+        pieces = divide(fragments, room, count, lambda _: frame)
     for piece in filter(None, pieces):
         torn = _misses_calls_or_results(_whole_messages(piece))
-        yield [_message(part, torn) for part in piece]
+        yield [_message(fragment, torn) for fragment in piece]
 
 
-def _whole_messages(piece: Sequence[Part]) -> list[Message]:
-    """Return the messages of a reading that are in it whole. The parts of others are text."""
-    return [part.entry for part in piece if not part.label]
+def _whole_messages(piece: Sequence[Fragment]) -> list[Message]:
+    """Return the messages of which a reading has more than a fragment."""
+    return [fragment.entry for fragment in piece if not fragment.label]
 
 
 def _misses_calls_or_results(entries: Sequence[Message]) -> bool:
@@ -186,22 +186,21 @@ def _misses_calls_or_results(entries: Sequence[Message]) -> bool:
     return bool(waiting)
 
 
-def _message(part: Part, torn: bool) -> BaseMessage:
+def _message(fragment: Fragment, torn: bool) -> BaseMessage:
     """Make a message of a reading that providers accept.
 
-    A part of a message becomes text. In a `torn` reading, some calls or results miss each other,
-    for example because an exchange is larger than a reading. Then all calls and results become
-    text.
+    A fragment of a message becomes text. In a `torn` reading, some calls and results are apart, for
+    example because an exchange is larger than a reading. Then all calls and results become text.
     """
-    entry = part.entry
+    entry = fragment.entry
     message = message_of(entry)
-    is_part = bool(part.label)
-    if not is_part and not (torn and (entry.calls or entry.answers)):
+    is_fragment = bool(fragment.label)
+    if not is_fragment and not (torn and (entry.calls or entry.answers)):
         return message
     from langchain_core.messages import AIMessage, HumanMessage
 
-    if is_part:
-        text = f"[part {part.label}]\n{part.text}"
+    if is_fragment:
+        text = f"[part {fragment.label}]\n{fragment.text}"
     else:
         calls = [f"[call of {call.name}] {call.args}" for call in entry.calls]
         text = "\n".join([entry.text, *calls])
@@ -220,4 +219,4 @@ def on_own_loop(call: Callable[[], Awaitable[Any]]) -> Any:
     async def call_on_loop() -> Any:
         return await call()
 
-    return call_within(lambda: asyncio.run(call_on_loop()), seconds=FOREVER)
+    return call_within(lambda: asyncio.run(call_on_loop()), seconds=FOREVER_SECONDS)

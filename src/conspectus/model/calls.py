@@ -19,7 +19,7 @@ from conspectus.model import prompts
 from conspectus.model.answer_limits import answer_limit, answer_limits_of, ends_at_limit
 from conspectus.model.answer_text import is_cut_off, text_of
 from conspectus.model.base import Summary, SummaryRequest
-from conspectus.model.gate import LONGEST_ANSWER
+from conspectus.model.gate import LONGEST_ANSWER_CHARACTERS
 from conspectus.model.provider_errors import as_summary_error
 from conspectus.model.sentences import whole_sentences
 from conspectus.observe import observing
@@ -41,8 +41,9 @@ POSITIONAL = (
     Parameter.POSITIONAL_OR_KEYWORD,
     Parameter.VAR_POSITIONAL,
 )
+"""Kinds of parameters that take arguments without a name."""
 
-BEGINS = 60
+SHOWN_CHARACTERS = 60
 """Characters of a rejected answer that an error shows."""
 
 CALL_TAGS = ("nostream", "middleware:summarize")
@@ -55,30 +56,43 @@ CHAT_MODELS = "langchain_core.language_models.chat_models"
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """What one call has brought."""
+    """The answer to one call.
+
+    Attributes:
+        text: its text.
+        rejection_reason: why the text cannot be used; empty if it can.
+        cut: as for `Summary`.
+    """
 
     text: str
-    wrong: str = ""  # why it cannot be used; empty if it can
-    cut: int = 0  # as for `Summary`
+    rejection_reason: str = ""
+    cut: int = 0
 
 
 @dataclass(slots=True)
 class ModelCalls:
-    """Calls one model, and keeps the cost of each call. `name` is its name in errors."""
+    """Calls one model, or one function of the caller's, and keeps the cost of each call.
+
+    `name` is its name in errors.
+    """
 
     model: Runnable[Any, Any]
     name: str
     count: Callable[[str], int]
     timeout: float | None
-    kind: str = "smallest"  # see `Summary.request_kind`; empty for a user's function
+    kind: str = "smallest"
+    """As `Summary.request_kind`; empty for a function of the caller's."""
+
     costs: list[Cost] = field(default_factory=list)
-    cuts: list[int] = field(default_factory=list)  # of the answers that are used
+    cuts: list[int] = field(default_factory=list)
+    """`CallAnswer.cut` of each answer that is used."""
+
     refused: set[RefusedFeature] = field(default_factory=set)
     """Features that the model has refused since its summariser was made."""
 
     @property
     def is_model(self) -> bool:
-        """Whether a chat model is called, and not a user's function."""
+        """Whether a chat model is called, and not a function of the caller's."""
         return bool(self.kind)
 
     def size(self, prompt: Prompt) -> int:
@@ -106,10 +120,10 @@ class ModelCalls:
 
         Args:
             prompt: the messages to send.
-            check: says why a text cannot be used.
+            check: returns why a text cannot be used.
             most: tokens above which an answer is sent back to be shortened; None for no limit.
             size: tokens of the prompt; None to have them counted.
-            once: ask for nothing again.
+            once: make a single call, whatever its answer is.
             complaint: why an earlier answer was refused. This is then the second try.
 
         Raises:
@@ -122,38 +136,46 @@ class ModelCalls:
         size = self.size(prompt) if size is None else size
         answer = await self._call_once(prompt, check, size)
         is_too_long = most is not None and self.count(answer.text) > most
-        if once or not (answer.wrong or is_too_long):
-            return self._text_or_rejection(answer)
+        if once or not (answer.rejection_reason or is_too_long):
+            return self._use_or_reject(answer)
         if not self.is_model:  # a function cannot be told what was wrong
-            return self._text_or_rejection(await self._call_once(prompt, check, size))
-        if answer.wrong:
-            again = _with_complaint(prompt, answer.wrong)
-            return self._text_or_rejection(await self._call_once(again, check, self.size(again)))
-        assert most is not None, "it is too long for no limit"
-        return self._text_or_rejection(await self._shorter(answer, check, most))
+            return self._use_or_reject(await self._call_once(prompt, check, size))
+        if answer.rejection_reason:
+            again = _with_complaint(prompt, answer.rejection_reason)
+            return self._use_or_reject(await self._call_once(again, check, self.size(again)))
+        assert most is not None, "only an answer above `most` is shortened"
+        return self._use_or_reject(await self._have_shortened(answer, check, most))
 
-    async def _shorter(self, answer: CallAnswer, check: AnswerCheck, most: int) -> CallAnswer:
+    async def _have_shortened(
+        self, answer: CallAnswer, check: AnswerCheck, most: int
+    ) -> CallAnswer:
         """Have an answer shortened; return it unchanged if that fails or makes it no shorter."""
-        prompt = prompts.shorter(answer.text, self.count(answer.text), most)
+        prompt = prompts.shortening_prompt(answer.text, self.count(answer.text), most)
         try:
             shorter = await self._call_once(prompt, check, self.size(prompt))
         except SummaryError:
-            return answer  # it is paid for and complete; the caller makes it fit
+            # The long answer is paid for and complete. Whoever uses it makes it fit.
+            return answer
         is_shorter = self.count(shorter.text) < self.count(answer.text)
-        return shorter if is_shorter and not shorter.wrong else answer
+        return shorter if is_shorter and not shorter.rejection_reason else answer
 
-    def _text_or_rejection(self, answer: CallAnswer) -> str:
-        """Return the text of the answer that is used; raise `SummaryRejected` for a wrong one."""
-        if not answer.wrong:
+    def _use_or_reject(self, answer: CallAnswer) -> str:
+        """Return the text of an answer and remember its `cut`.
+
+        Raises:
+            SummaryRejected: the answer cannot be used.
+        """
+        if not answer.rejection_reason:
             self.cuts.append(answer.cut)
             return answer.text
-        beginning = answer.text[: 4 * BEGINS].strip()[:BEGINS]
+        beginning = answer.text[: 4 * SHOWN_CHARACTERS].strip()[:SHOWN_CHARACTERS]
         rejected = SummaryRejected(
-            f"what {self.name} wrote is no summary: {answer.wrong}; it begins with {beginning!r}; "
+            f"what {self.name} wrote is no summary: {answer.rejection_reason}; "
+            f"it begins with {beginning!r}; "
             "take another summariser, add one to fallbacks, or accept any text with "
             "check_summaries=False"
         )
-        rejected.missing = answer.wrong
+        rejected.missing = answer.rejection_reason
         raise rejected
 
     async def _call_once(self, prompt: Prompt, check: AnswerCheck, sent_tokens: int) -> CallAnswer:
@@ -169,10 +191,10 @@ class ModelCalls:
                 message = await self._send(prompt, name)
                 cost = self._cost_of(message, sent_tokens)
                 answer = self._text_of(message)
-                wrong = check(answer.text)
-                if wrong:
+                reason = check(answer.text)
+                if reason:
                     observation.add(outcome="rejected")
-                return replace(answer, wrong=wrong)
+                return replace(answer, rejection_reason=reason)
             except Exception as error:
                 failure = as_summary_error(error, self.name, self.timeout, is_model=self.is_model)
                 if cost is unanswered and not isinstance(failure, SummarizerTimeout):
@@ -188,9 +210,9 @@ class ModelCalls:
         """Return the cost that a provider reports, or an estimate."""
         usage = getattr(message, "usage_metadata", None)
         if usage:
-            return reported(usage)
+            return cost_reported(usage)
         text = str(getattr(message, "text", message))
-        return Cost(1, sent_tokens, self.count(text[:LONGEST_ANSWER]), estimated_calls=1)
+        return Cost(1, sent_tokens, self.count(text[:LONGEST_ANSWER_CHARACTERS]), estimated_calls=1)
 
     async def _send(self, prompt: Prompt, name: str) -> Any:
         """Send a prompt. If the model's template refuses a feature, send it again without that."""
@@ -244,7 +266,7 @@ class ModelCalls:
 
 
 class SteppedSummarizer:
-    """A summariser whose work is one coroutine: cancelling it stops its calls."""
+    """A summariser whose work is one coroutine, `summarize_flow`. Cancelling it stops its calls."""
 
     name: str
     _model: Runnable[Any, Any]
@@ -254,11 +276,11 @@ class SteppedSummarizer:
 
     @cached_property
     def _refused(self) -> set[RefusedFeature]:
-        """What the model's template has refused so far, for all of its later requests."""
+        """Features that the model's template has refused. Later requests leave them out."""
         return set()
 
     def _calls_for(self, request: SummaryRequest) -> ModelCalls:
-        """Return what makes the calls for a request."""
+        """Return the `ModelCalls` that make the calls for a request."""
         return ModelCalls(
             self._model,
             self.name,
@@ -269,7 +291,11 @@ class SteppedSummarizer:
         )
 
     async def summarize_flow(self, request: SummaryRequest) -> Summary:
-        """Summarise, step by step; without entries, the summary so far is returned."""
+        """Summarise. Without entries, the summary so far is returned.
+
+        Raises:
+            SummaryError: no summary could be made. It has the cost of the calls.
+        """
         calls = self._calls_for(request)
         if not request.entries:
             return Summary(request.summary_so_far, read=())
@@ -288,19 +314,19 @@ class SteppedSummarizer:
         )
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        """Summarise; raises a `SummaryError` with the reason if that is not possible."""
+        """Summarise, as `summarize_flow` does."""
         return run(self.summarize_flow(request))
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        """Summarise on an event loop. A cancellation also ends the calls."""
+        """Summarise on an event loop, as `summarize_flow` does. A cancellation ends the calls."""
         return await arun(self.summarize_flow(request))
 
 
-def _with_complaint(prompt: Prompt, wrong: str) -> Prompt:
-    """Return a prompt whose last message ends with why the answer before was not used."""
+def _with_complaint(prompt: Prompt, complaint: str) -> Prompt:
+    """Return a prompt whose last message also says why an earlier answer was not used."""
     *beginning, last = prompt
-    words = f"{last.content}\n\n{_AGAIN.format(wrong)}"
-    return [*beginning, last.model_copy(update={"content": words})]
+    text = f"{last.content}\n\n{_AGAIN.format(complaint)}"
+    return [*beginning, last.model_copy(update={"content": text})]
 
 
 def _invoke(call: Callable[..., Any], prompt: Prompt) -> Any:
@@ -315,7 +341,7 @@ def _invoke(call: Callable[..., Any], prompt: Prompt) -> Any:
     return call(prompt) if takes_messages_alone else call(prompt, call_config())
 
 
-def reported(usage: Mapping[str, Any]) -> Cost:
+def cost_reported(usage: Mapping[str, Any]) -> Cost:
     """Return the cost of a call, as LangChain's `usage_metadata` reports it."""
 
     def total(name: str) -> int:
@@ -340,7 +366,10 @@ def reported(usage: Mapping[str, Any]) -> Cost:
 
 
 def model_and_provider(model: object, name: str) -> tuple[str, str]:
-    """Return the names of a model and of its provider; those in `provider:model` go first."""
+    """Return the names of a model and of its provider.
+
+    `name` is the name of the summariser. A provider in it, as in `openai:gpt-5-mini`, is used.
+    """
     inner = innermost(model)
     model_name = named(model)
     prefix, colon, suffix = name.partition(":")

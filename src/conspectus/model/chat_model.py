@@ -1,4 +1,4 @@
-"""The summariser that asks a chat model: any LangChain model, any size of span."""
+"""The summariser that asks a chat model: any model of LangChain, and any number of messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from conspectus.model.calls import (
     model_and_provider,
     profile_window,
 )
-from conspectus.model.chunks import Part, divide
+from conspectus.model.chunks import Fragment, divide
 from conspectus.model.gate import reason_not_a_summary
 from conspectus.model.sentences import shortened
 from conspectus.tokens.meter import PER_MESSAGE
@@ -38,31 +38,31 @@ DEFAULT_WINDOW = 32_000
 """The input limit, in tokens, of an unknown model. If the model takes less, its error says so, and
 smaller pieces are read."""
 
-LEAST_READING = 200
-"""The fewest tokens of messages in one reading. With fewer, frames would be most of it."""
+LEAST_READING_TOKENS = 200
+"""The fewest tokens of messages in one reading. With fewer, most of it would be frames."""
 
-SMALLEST_READING = 500
-"""A reading is halved after an overflow, but not below so many tokens."""
+LEAST_HALVED_TOKENS = 500
+"""The fewest tokens of a reading that is smaller because a larger one did not fit the window."""
 
-LEAST_NOTES = 50
-"""The fewest tokens for notes on one piece."""
+LEAST_REPORT_TOKENS = 50
+"""The fewest tokens for a report on one piece."""
 
 ANSWER_DIVISOR = 3
-"""An answer takes at most one part in so many of the window, so that the rest is for reading."""
+"""An answer takes at most the window divided by this, so that the rest is for reading."""
 
 REPORTS_DIVISOR = 3
-"""Notes on the earlier pieces take one part in so many of the reading of the last piece."""
+"""Reports on the earlier pieces together take the room of one reading divided by this."""
 
 _LARGEST_LABEL = "999 of 999"
-"""A label that is as long as any label can be."""
+"""The longest label that a fragment or a report may have."""
 
 
 class ChatModelSummarizer(SteppedSummarizer):
     """A summariser that lets a chat model read all evicted messages and write the summary.
 
     If the messages do not fit into one request, they are divided into pieces. The model reads the
-    pieces at the same time and writes notes on each; then it makes one summary of these notes. If
-    an answer is not a summary, the model is asked once more.
+    pieces at the same time and writes a report on each; then it makes one summary of these reports.
+    If an answer is not a summary, the model is asked once more.
 
     Args:
         model: a LangChain chat model, or `provider:model` as for `init_chat_model`.
@@ -134,7 +134,7 @@ class ChatModelSummarizer(SteppedSummarizer):
         return answer_limit(self.model)
 
     def check_of(self, request: SummaryRequest) -> AnswerCheck:
-        """Return what says why an answer to this request is no summary."""
+        """Return a function that says why an answer to this request is no summary."""
         has_our_prompt = self._template is None or self._template.extends_ours
         return partial(reason_not_a_summary, request=request, has_our_prompt=has_our_prompt)
 
@@ -144,7 +144,7 @@ class ChatModelSummarizer(SteppedSummarizer):
         if request.last is not None:
             return await self._ask_after_last_request(request.last, request, calls)
         request = request.within(self.answer_limit)
-        return await _Reading(self, request, calls).summary()
+        return await _Reading(self, request, calls).write_summary()
 
     def _calls_for(self, request: SummaryRequest) -> ModelCalls:
         calls = super()._calls_for(request)
@@ -163,7 +163,7 @@ class ChatModelSummarizer(SteppedSummarizer):
         from langchain_core.messages import HumanMessage
 
         request = request.within(answer_limit(calls.model))
-        instruction = HumanMessage(prompts.instruction(request))
+        instruction = HumanMessage(prompts.instruction_after_request(request))
         return await calls.ask(
             [*last.messages, instruction],
             self.check_of(request),
@@ -173,15 +173,15 @@ class ChatModelSummarizer(SteppedSummarizer):
         )
 
     def obstacle(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
-        """Say why it cannot ask after an agent's last request, which has so many tokens.
+        """Say why it cannot ask after an agent's last request; empty if it can.
 
-        The answer is empty if it can.
+        `tokens` is the size of that request.
         """
         if self._template:
             return "a summary_prompt says where the messages go"
         if not (last.any_model or self._is_model_of(last)):
             return "another model summarises"
-        instruction = request.count(prompts.instruction(request)) + PER_MESSAGE
+        instruction = request.count(prompts.instruction_after_request(request)) + PER_MESSAGE
         window = last.window or self._window
         if tokens + instruction + request.limit > window:
             return "with an instruction and an answer it does not fit the window"
@@ -236,12 +236,12 @@ def _package_to_install(error: Exception) -> str:
 
 
 class _Reading:
-    """The reading of one span, in one piece or several."""
+    """The reading of the messages of one request, in one piece or several."""
 
     def __init__(
         self, summarizer: ChatModelSummarizer, request: SummaryRequest, calls: ModelCalls
     ) -> None:
-        """Measure the span.
+        """Measure the messages.
 
         Raises:
             SummarizerOverflow: the window is too small to read anything.
@@ -250,45 +250,45 @@ class _Reading:
         self.summarizer = summarizer
         self.request = replace(request, limit=limit)
         self.calls = calls
-        self.parts = [
-            Part(entry, entry.reading, self._size(entry, entry.reading))
+        self.fragments = [
+            Fragment(entry, entry.reading, self._size(entry, entry.reading))
             for entry in request.entries
         ]
         self._make_room()
-        if self._fits_with_brief_summary():
+        if self._saves_reading_with_brief_summary():
             self.request = replace(self.request, summary_so_far=self.request.brief_summary)
             self._make_room()
 
     def _make_room(self) -> None:
         """Calculate how many tokens of messages one reading holds next to the notes so far."""
-        # Empty frames are measured, too, so that no estimate is too low.
+        # The frame of all messages is counted, too, so that the size is not too low.
         empty_prompt = self._prompt(_messages("-"))
-        self.base = self.calls.size(empty_prompt) + self.request.count(prompts.PART)
+        self.base = self.calls.size(empty_prompt) + self.request.count(prompts.REPORT)
         taken = self.base + self.request.limit + 2 * PER_MESSAGE
         window = self.summarizer._window
         self.room = window - taken
-        self.trim = max(self.summarizer._trim or self.room, LEAST_READING)
-        if self.room < LEAST_READING:
+        self.trim = max(self.summarizer._trim or self.room, LEAST_READING_TOKENS)
+        if self.room < LEAST_READING_TOKENS:
             raise SummarizerOverflow(
                 f"the window of {self.calls.name} is {window:,} tokens; prompt, notes so far and "
                 f"answer take {taken:,} of them, which leaves too few to read with; use a model "
                 "with a larger window, or ask for a smaller summary"
             )
 
-    def _fits_with_brief_summary(self) -> bool:
-        """Tell whether shorter notes so far save a reading."""
+    def _saves_reading_with_brief_summary(self) -> bool:
+        """Tell whether fewer readings are needed with the shorter form of the notes so far."""
         request = self.request
         saved = request.count(request.summary_so_far) - request.count(request.brief_summary)
         if not request.brief_summary or saved <= 0:
             return False
         trim = self.summarizer._trim
         largest = self.room + saved if trim is None else min(self.room + saved, trim)
-        return self._parts_within(largest) < self._parts_within(min(self.room, self.trim))
+        return self._number_of_pieces(largest) < self._number_of_pieces(min(self.room, self.trim))
 
-    def _parts_within(self, room: int) -> int:
-        return len(divide(self.parts, room, self._count, self._size))
+    def _number_of_pieces(self, room: int) -> int:
+        return len(divide(self.fragments, room, self._count, self._size))
 
-    async def summary(self) -> str:
+    async def write_summary(self) -> str:
         """Read all messages and return the summary. After an overflow, read smaller pieces.
 
         Raises:
@@ -298,27 +298,27 @@ class _Reading:
             try:
                 return await self._read()
             except SummarizerOverflow as error:
-                self.room = min(self.room, self.trim, _total(self.parts)) // 2
-                if self.room < min(SMALLEST_READING, self.trim):
+                self.room = min(self.room, self.trim, _total(self.fragments)) // 2
+                if self.room < min(LEAST_HALVED_TOKENS, self.trim):
                     raise SummarizerOverflow(
                         f"{error}; give `window` the real input limit of the model, or use a "
                         "larger one"
                     ) from error
 
     async def _read(self) -> str:
-        pieces = divide(self.parts, min(self.room, self.trim), self._count, self._size)
+        pieces = divide(self.fragments, min(self.room, self.trim), self._count, self._size)
         if len(pieces) == 1:
-            size = self.base + _total(self.parts)
-            return await self._summary_of(_framed(self.parts), size)
-        around_notes = self.request.count(prompts.framed("notes", "-", _LARGEST_LABEL)) + 1
-        noted, last = self._split_off_last_piece(pieces, around_notes)
+            size = self.base + _total(self.fragments)
+            return await self._ask_for_summary(_framed(self.fragments), size)
+        frame = self.request.count(prompts.framed("notes", "-", _LARGEST_LABEL)) + 1
+        earlier, last = self._split_off_last_piece(pieces, frame)
         room = self.room - _total(last)
-        notes = await self._notes_on_each(noted, room, around_notes, is_all=not last)
+        material = await self._write_reports(earlier, room, frame, is_all=not last)
         if last:
-            notes.append(_framed(last))
-        return await self._summary_of("\n".join(notes))
+            material.append(_framed(last))
+        return await self._ask_for_summary("\n".join(material))
 
-    async def _summary_of(self, material: str, size: int | None = None) -> str:
+    async def _ask_for_summary(self, material: str, size: int | None = None) -> str:
         """Ask for the summary. `size` is the size of the prompt in tokens, if it is known."""
         request = self.request
         return await self.calls.ask(
@@ -330,54 +330,65 @@ class _Reading:
         )
 
     def _split_off_last_piece(
-        self, pieces: list[list[Part]], around_notes: int
-    ) -> tuple[list[list[Part]], list[Part]]:
-        """Return the pieces to take notes on, and the piece that is read together with these notes.
+        self, pieces: list[list[Fragment]], frame: int
+    ) -> tuple[list[list[Fragment]], list[Fragment]]:
+        """Return the pieces to report on, and the piece that is read together with the reports.
 
-        So there are as many readings as pieces. If notes on the others would take more than half of
-        a reading, notes are taken on all pieces, and the last one is empty.
+        So there are as many readings as pieces. If the reports would take more than half of the
+        last reading, all pieces are reported on, and the piece that is returned apart is empty.
+
+        Args:
+            pieces: all messages, in as few pieces as possible.
+            frame: the tokens of the frame around each report.
         """
         for number in (len(pieces), len(pieces) + 1):
             others = number - 1
-            share = self.room // (REPORTS_DIVISOR * others) - around_notes
-            each = max(LEAST_NOTES, min(self.request.limit, share))
-            notes = others * (each + around_notes)
-            if notes > self.room // 2:
+            tokens_each = self._report_limit(self.room // (REPORTS_DIVISOR * others) - frame)
+            reports = others * (tokens_each + frame)
+            if reports > self.room // 2:
                 break
-            room = min(self.room - notes, self.trim)
-            smaller = divide(self.parts, room, self._count, self._size)
+            room = min(self.room - reports, self.trim)
+            smaller = divide(self.fragments, room, self._count, self._size)
             if len(smaller) <= number:
                 return smaller[:-1], smaller[-1]
         return pieces, []
 
-    async def _notes_on_each(
-        self, pieces: Sequence[Sequence[Part]], room: int, around_notes: int, *, is_all: bool
+    async def _write_reports(
+        self, pieces: Sequence[Sequence[Fragment]], room: int, frame: int, *, is_all: bool
     ) -> list[str]:
-        """Take notes on each piece, and return them framed, in `room` tokens together."""
-        shares = len(pieces) + (1 if is_all else 0)  # one is spare if notes alone fill the reading
-        share = room // shares - around_notes
-        limit = max(LEAST_NOTES, min(self.request.limit, share))
-        take_notes = partial(self._notes_on, limit=limit)
-        notes = await gather(take_notes, pieces, self.summarizer._concurrency)
-        taken = sum(self._count(text) + around_notes for text in notes)
+        """Have a report written on each piece, and return the reports framed.
+
+        Together they take at most `room` tokens. If `is_all`, there are no messages next to them,
+        and the room of one report is spare.
+        """
+        number = len(pieces) + (1 if is_all else 0)
+        limit = self._report_limit(room // number - frame)
+        write_report = partial(self._write_report, limit=limit)
+        reports = await gather(write_report, pieces, self.summarizer._concurrency)
+        taken = sum(self._count(report) + frame for report in reports)
         if taken > room:
-            share = max(1, room // len(notes) - around_notes)
-            notes = [shortened(text, share, self._count) for text in notes]
+            tokens_each = max(1, room // len(reports) - frame)
+            reports = [shortened(report, tokens_each, self._count) for report in reports]
         return [
-            prompts.framed("notes", text, f"{number} of {len(notes)}")
-            for number, text in enumerate(notes, 1)
+            prompts.framed("notes", report, f"{number} of {len(reports)}")
+            for number, report in enumerate(reports, 1)
         ]
 
-    async def _notes_on(self, piece: Sequence[Part], limit: int) -> str:
-        entries = {part.entry.key: part.entry for part in piece}
+    def _report_limit(self, room: int) -> int:
+        """Return the most tokens of one report, for which there are `room` tokens."""
+        return max(LEAST_REPORT_TOKENS, min(self.request.limit, room))
+
+    async def _write_report(self, piece: Sequence[Fragment], limit: int) -> str:
+        entries = {fragment.entry.key: fragment.entry for fragment in piece}
         request = replace(
             self.request, entries=list(entries.values()), summary_so_far="", kept=(), limit=limit
         )
         prompt = self._prompt(_framed(piece), limit)
         return await self.calls.ask(prompt, self.summarizer.check_of(request))
 
-    def _prompt(self, material: str, part: int = 0) -> list[Any]:
-        return prompts.prompt(self.summarizer._template, self.request, material, part)
+    def _prompt(self, material: str, report_tokens: int = 0) -> list[Any]:
+        template = self.summarizer._template
+        return prompts.summary_prompt(template, self.request, material, report_tokens)
 
     def _size(self, entry: Message, text: str = "") -> int:
         """Return the tokens of a message in its frame; without a text, of the frame alone."""
@@ -388,12 +399,14 @@ class _Reading:
         return self.request.count(as_data(text))
 
 
-def _total(parts: Sequence[Part]) -> int:
-    return sum(part.size for part in parts)
+def _total(fragments: Sequence[Fragment]) -> int:
+    return sum(fragment.size for fragment in fragments)
 
 
-def _framed(piece: Sequence[Part]) -> str:
-    frames = (prompts.message_frame(part.entry, part.text, part.label) for part in piece)
+def _framed(piece: Sequence[Fragment]) -> str:
+    frames = (
+        prompts.message_frame(fragment.entry, fragment.text, fragment.label) for fragment in piece
+    )
     return _messages("\n".join(frames))
 
 

@@ -7,65 +7,71 @@ from dataclasses import dataclass, replace
 
 from conspectus.messages import Message
 
-SAFE_STEP = 0.9
-"""The share of an average part that is cut off at once, because text is not equally dense."""
+SAFE_SHARE = 0.9
+"""The share of an average fragment that is cut off at once, as tokens are not spread evenly."""
 
-# Ends of lines, sentences and words; the best come first
 ENDS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", "；", " ")
+"""Ends of lines, sentences and words; the best come first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A message to be read, or a part of a long one."""
+class Fragment:
+    """A message to be read, or a fragment of one that is too long for a reading."""
 
     entry: Message
     text: str
     size: int  # in tokens, frame included
-    label: str = ""  # `2 of 3` if the message is divided
+    label: str = ""  # `2 of 3` if it is not the whole message
 
 
 def divide(
-    parts: Sequence[Part], room: int, count: Callable[[str], int], frame: Callable[[Message], int]
-) -> list[list[Part]]:
-    """Return pieces of at most `room` tokens that together are all of the parts.
+    fragments: Sequence[Fragment],
+    room: int,
+    count: Callable[[str], int],
+    frame: Callable[[Message], int],
+) -> list[list[Fragment]]:
+    """Return pieces of at most `room` tokens that together are all of the fragments.
 
-    They are as few as possible, and of similar size. A message stays in one piece if it fits one,
-    and so does a call with the results directly after it. A longer one is divided at the ends of
+    They are as few as possible, and of similar size. A message stays whole if a piece holds it, and
+    so does a call with the results directly after it. A longer message is divided at the ends of
     lines or sentences. Only a single character in its frame may exceed the room. `frame` returns
     the tokens of a message without its text.
     """
-    groups = list[list[Part]]()
-    for part in parts:
-        if part.entry.role != "tool" or not groups:
+    groups = list[list[Fragment]]()
+    for fragment in fragments:
+        if fragment.entry.role != "tool" or not groups:
             groups.append([])
-        groups[-1].append(part)
-    units = list[list[Part]]()
+        groups[-1].append(fragment)
+    units = list[list[Fragment]]()
     for group in groups:
-        if sum(part.size for part in group) <= room:
+        if sum(fragment.size for fragment in group) <= room:
             units.append(group)
         else:
-            for part in group:
-                units += [[piece] for piece in _fitting(part, room, count, frame)]
-    as_few = _filled(units, room)
-    return _balanced(units, room, len(as_few)) or as_few
+            for fragment in group:
+                units += [[piece] for piece in _divide_message(fragment, room, count, frame)]
+    as_few = _fill(units, room)
+    return _balance(units, room, len(as_few)) or as_few
 
 
-def _balanced(units: Sequence[Sequence[Part]], room: int, number: int) -> list[list[Part]] | None:
-    """Return so many pieces of like size; None if they do not hold all units.
+def _balance(
+    units: Sequence[Sequence[Fragment]], room: int, number: int
+) -> list[list[Fragment]] | None:
+    """Return `number` pieces of similar size; None if they cannot hold all units.
 
-    Each piece is filled up to its share of what remains, to the nearest unit.
+    What remains is divided by the pieces that remain. Each piece takes units until it comes nearest
+    to that size.
     """
-    sizes = [sum(part.size for part in unit) for unit in units]
+    sizes = [sum(fragment.size for fragment in unit) for unit in units]
     remaining = sum(sizes)
-    pieces = list[list[Part]]()
+    pieces = list[list[Fragment]]()
     index = 0
     for pieces_left in range(number, 0, -1):
-        share = remaining / pieces_left
-        piece = list[Part]()
+        fair_size = remaining / pieces_left
+        piece = list[Fragment]()
         filled = 0
         while index < len(units):
             size = sizes[index]
-            fits = filled + size <= room and filled + size / 2 <= share
+            fits = filled + size <= room and filled + size / 2 <= fair_size
             if piece and not fits:
                 break
             piece += units[index]
@@ -77,12 +83,12 @@ def _balanced(units: Sequence[Sequence[Part]], room: int, number: int) -> list[l
     return pieces if index == len(units) else None
 
 
-def _filled(units: Sequence[Sequence[Part]], room: int) -> list[list[Part]]:
+def _fill(units: Sequence[Sequence[Fragment]], room: int) -> list[list[Fragment]]:
     """Return pieces, each of as many units as its room takes, and of one at least."""
-    pieces = list[list[Part]]()
+    pieces = list[list[Fragment]]()
     left = 0
     for unit in units:
-        size = sum(part.size for part in unit)
+        size = sum(fragment.size for fragment in unit)
         if not pieces or size > left:
             pieces.append([])
             left = room
@@ -91,34 +97,34 @@ def _filled(units: Sequence[Sequence[Part]], room: int) -> list[list[Part]]:
     return pieces
 
 
-def _fitting(
-    part: Part, room: int, count: Callable[[str], int], frame: Callable[[Message], int]
-) -> list[Part]:
-    if part.size <= room:
-        return [part]
-    around = frame(part.entry)
-    texts = split_text(part.text, max(1, room - around), count)
+def _divide_message(
+    fragment: Fragment, room: int, count: Callable[[str], int], frame: Callable[[Message], int]
+) -> list[Fragment]:
+    if fragment.size <= room:
+        return [fragment]
+    around = frame(fragment.entry)
+    texts = split_text(fragment.text, max(1, room - around), count)
     return [
-        replace(part, text=text, size=around + count(text), label=f"{n} of {len(texts)}")
+        replace(fragment, text=text, size=around + count(text), label=f"{n} of {len(texts)}")
         for n, text in enumerate(texts, 1)
     ]
 
 
 def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
-    """Return a text in parts of at most `room` tokens; a single character may exceed it."""
+    """Return a text in fragments of at most `room` tokens; a single character may exceed it."""
     size = count(text)
     if size <= room or len(text) < 2:
         return [text]
-    step = max(1, int(SAFE_STEP * len(text) * room / size))
-    parts = list[str]()
+    step = max(1, int(SAFE_SHARE * len(text) * room / size))
+    fragments = list[str]()
     start = 0
     while start < len(text):
         stop = start + step
         if stop < len(text):
             stop = _good_end(text, start + step // 2, stop)
-        parts += split_text(text[start:stop], room, count)
+        fragments += split_text(text[start:stop], room, count)
         start = min(stop, len(text))
-    return parts
+    return fragments
 
 
 def _good_end(text: str, start: int, stop: int) -> int:

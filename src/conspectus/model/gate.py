@@ -1,8 +1,9 @@
-"""Whether what a summariser has answered is a summary, by the grounds that it has.
+"""Whether the answer of a summariser is a summary of the messages.
 
-A summary tells of the messages that it stands for. A text is refused if it plainly is something
-else (a copy, a page, a repeated line), or if its score is below a limit. The score comes from trees
-that `benchmarks/fit_summaries.py` has fitted to labelled texts.
+`grounds.py` measures what a text has in common with the messages. A text is rejected if it clearly
+is something else (a copy, a page, a repeated line), or if its score is below a limit. The score
+comes from decision trees that `benchmarks/fit_summaries.py` has fitted to labelled texts. If the
+messages have too few words to be recognised, only the form of the text is judged.
 """
 
 from __future__ import annotations
@@ -21,45 +22,58 @@ from conspectus.model.grounds import Grounds, distinct_share, grounds_of
 from conspectus.model.headings import heading_of, section_of
 from conspectus.model.prompts import TEXTS
 from conspectus.model.speech import language_of, shares_of_speech
-from conspectus.model.terms import LONG_RUN, plain, terms_of
+from conspectus.model.terms import plain, terms_of
 
-LONGEST_ANSWER = 100_000
-"""Characters that any answer may have."""
+LONGEST_ANSWER_CHARACTERS = 100_000
+"""An answer of at most so many characters is never too long."""
 
 CHARACTERS_PER_TOKEN = 32
-"""Characters that an answer may have for each token that was asked for, if those are more."""
+"""If more tokens were asked for, an answer may have so many characters for each of them."""
 
-SENTENCE_OF_A_PROMPT = 60
-"""Characters from which on a sentence of our prompts is long enough to be known again."""
+LEAST_SENTENCE_CHARACTERS = 60
+"""A shorter sentence of our prompts may also stand in a summary by chance."""
+
+LONGEST_WORD = 200
+"""Characters of a word. A longer run of letters is none, such as encoded data."""
 
 REPEATED_WORDS = 3
-"""Words in a row by which a repetition is known."""
+"""Length of the runs of words that are compared to recognise repetitions."""
 
-LEAST_DISTINCT = 0.1
-"""A text of which less is said only once repeats itself. Lists of like lines have more."""
+LEAST_DISTINCT_SHARE = 0.1
+"""A text with a smaller share of different runs repeats itself. Lists of like lines have more."""
 
-MOST_COPIED = 0.5
-"""A text of which more stands word for word in one message is a copy of it."""
+MOST_COPIED_SHARE = 0.5
+"""If one message contains a larger share of the runs of a text, the text is a copy of it."""
 
 LEAST_COPIED_WORDS = 25
-"""Words from which on a text may be known as a copy."""
+"""A text with fewer words is never called a copy."""
 
 LEAST_NUMBERS = 4
-"""Numbers of a text in another language of which the messages must have half."""
+"""If a text in another language has so many numbers, the messages must have half of them."""
 
-LEAST_TO_TELL = 12
-"""Different words and names that messages must have so that a text can be measured by them."""
+LEAST_TERMS = 12
+"""With fewer different words and names in the messages, a text is judged by its form alone."""
 
-READ_OF_MESSAGE = 2_000
-"""Characters of a message in which they are looked for."""
+MESSAGE_CHARACTERS = 2_000
+"""Characters of each message in which these words and names are looked for."""
 
-MOST_APOLOGY = 0.1
-"""A text of whose words a larger share apologises or refuses is no summary, whatever it is of."""
+MOST_APOLOGY_SHARE = 0.1
+"""A text with a larger share of words that apologise or refuse is no summary. This limit and the
+next are for texts that are judged by their form."""
 
-LEAST_ADDRESSED = 0.1
-"""Nor is a text of whose words as large a share means the reader, if no word of it reports."""
+LEAST_ADDRESSED_SHARE = 0.1
+"""Nor is a text with at least this share of words that address the reader, and none that report."""
 
 QUESTION_MARKS = ("?", "？", "؟")
+
+# The reason that is given for a low score
+LEAST_MARKED = 3
+"""With so many names and numbers, a text is told how many of them the messages have."""
+
+MOST_DIALOGUE_SHARE = 0.06
+MOST_QUESTION_SHARE = 0.3
+MOST_APOLOGIES_IN_REASON = 0.03
+MOST_NEW_WORDS_SHARE = 0.6
 
 _ERROR = re.compile(r"(?:\d{3} )?(?:\w{0,40}error|\w{0,40}exception|traceback|bad gateway)\b", re.I)
 """How the text of an error begins."""
@@ -68,10 +82,10 @@ _PROMPT_SENTENCES = [
     sentence
     for text in TEXTS
     for sentence in " ".join(text.split()).split(". ")
-    if len(sentence) > SENTENCE_OF_A_PROMPT
+    if len(sentence) > LEAST_SENTENCE_CHARACTERS
 ]
 _PROMPT_MARKS = [*_PROMPT_SENTENCES, "<message id=", "</messages>"]
-"""Tags and sentences of our prompts. A text that repeats one of them is no summary."""
+"""Sentences and tags of our prompts. A text that repeats one of them is no summary."""
 
 
 def reason_not_a_summary(
@@ -84,7 +98,7 @@ def reason_not_a_summary(
         request: what was asked. Without `check_summaries` any text that can be read is a summary.
         has_our_prompt: the answer was asked for in the form of our prompt.
     """
-    longest = max(LONGEST_ANSWER, request.limit * CHARACTERS_PER_TOKEN)
+    longest = max(LONGEST_ANSWER_CHARACTERS, request.limit * CHARACTERS_PER_TOKEN)
     if len(text) > longest:
         return f"it has {len(text):,} characters, which is more than anybody reads"
     text = text.strip().removeprefix(SUMMARY_LINE).strip()
@@ -99,7 +113,7 @@ def reason_not_a_summary(
     if not _can_be_measured(request):
         return _reason_by_form(text)
     grounds = _grounds(text, request)
-    return is_plainly_none(text, grounds) or _reason_by_score(text, grounds, has_our_prompt)
+    return reason_by_grounds(text, grounds) or _reason_by_score(text, grounds, has_our_prompt)
 
 
 def begins_as_asked(text: str) -> bool:
@@ -109,26 +123,26 @@ def begins_as_asked(text: str) -> bool:
 
 
 def _reason_by_form(text: str) -> str:
-    """Say why a text is no summary by its form alone, as the messages have too few words."""
+    """Say why a text is no summary, by its form alone; empty if it may be one."""
     terms = terms_of(text)
-    if distinct_share(terms.words, REPEATED_WORDS) < LEAST_DISTINCT:
+    if distinct_share(terms.words, REPEATED_WORDS) < LEAST_DISTINCT_SHARE:
         return "it says the same over and over"
-    if all(len(word) > LONG_RUN for word in terms.words):
+    if all(len(word) > LONGEST_WORD for word in terms.words):
         return "it has no words"
     shares = shares_of_speech(plain(text), terms.words, language_of(text, terms.words))
     if _ERROR.match(text):
         return "it is an error"
-    if shares["apologies"] > MOST_APOLOGY:
+    if shares["apologies"] > MOST_APOLOGY_SHARE:
         return "it apologises or refuses, and does not tell what was said"
     reports = shares["speakers"] + shares["reports"]
     asks = bool(shares["first_person"]) and text.endswith(QUESTION_MARKS)
-    if not reports and (asks or shares["addressed"] >= LEAST_ADDRESSED):
+    if not reports and (asks or shares["addressed"] >= LEAST_ADDRESSED_SHARE):
         return "it speaks to somebody, as an answer does, and does not tell what was said"
     return ""
 
 
 def _reason_by_score(text: str, grounds: Grounds, has_our_prompt: bool) -> str:
-    """Say why a text is no summary by what was measured of it; empty if it is one."""
+    """Say why a text is no summary if its score is too low; empty if it is not."""
     limits = read_trees()["limits"]
     has_form = begins_as_asked(text)
     limit = limits["function"]
@@ -136,7 +150,7 @@ def _reason_by_score(text: str, grounds: Grounds, has_our_prompt: bool) -> str:
         limit = limits["with_form" if has_form else "without_form"]
     if score(grounds.features) >= limit:
         return ""
-    reason = _what_is_missing(grounds)
+    reason = _greatest_lack(grounds)
     if has_our_prompt and not has_form:
         return f"it has not the headings that were asked for, and {reason}"
     return reason
@@ -148,27 +162,27 @@ def is_document(text: str) -> bool:
     return (text[:1] + text[-1:]) in ("{}", "<>")
 
 
-def is_plainly_none(text: str, grounds: Grounds) -> str:
-    """Say why a text cannot be a summary of any messages; return an empty text if it may be one."""
+def reason_by_grounds(text: str, grounds: Grounds) -> str:
+    """Say why a text clearly is no summary, whatever its score is; empty if it may be one."""
     if is_document(text):
         return "it is one JSON or markup document, not lines that tell of the messages"
-    if distinct_share(grounds.terms.words, REPEATED_WORDS) < LEAST_DISTINCT:
+    if distinct_share(grounds.terms.words, REPEATED_WORDS) < LEAST_DISTINCT_SHARE:
         return "it says the same over and over"
     if not grounds.grounded and not grounds.features["other_language"]:
         return f"it tells of nothing that is in the {grounds.messages:,} messages"
     numbers = grounds.terms.numbers
     known = sum(1 for term in grounds.grounded if term.kind == "number")
-    is_foreign = grounds.features["other_language"] and len(numbers) >= LEAST_NUMBERS
-    if is_foreign and known * 2 < len(numbers):
+    is_translated = grounds.features["other_language"] and len(numbers) >= LEAST_NUMBERS
+    if is_translated and known * 2 < len(numbers):
         return f"of {len(numbers):,} numbers in it, the messages have {known:,}"
     is_long = grounds.terms.size >= LEAST_COPIED_WORDS
-    if is_long and grounds.features["copied"] > MOST_COPIED:
+    if is_long and grounds.features["copied"] > MOST_COPIED_SHARE:
         return "it copies one of the messages"
     return ""
 
 
 def score(features: Mapping[str, float]) -> float:
-    """Return how much a text is like a summary; 0 is in the middle."""
+    """Return the score of a text, above 0 if it is more like summaries than like other texts."""
     stored = read_trees()
     values = [features[name] for name in stored["features"]]
     total: float = stored["start"]
@@ -194,44 +208,43 @@ def _repeats_prompt(text: str) -> bool:
 
 
 def _grounds(text: str, request: SummaryRequest) -> Grounds:
-    leaving = [entry.reading for entry in request.entries]
-    if request.summary_so_far:
-        leaving.insert(0, request.summary_so_far)
+    """Measure a text against the summary so far, the messages that leave and those that stay."""
+    summary = [request.summary_so_far] if request.summary_so_far else []
+    leaving = [*summary, *(entry.reading for entry in request.entries)]
     kept = [entry.reading for entry in request.kept]
-    history = [*request.entries, *request.kept]
-    earlier = len(leaving) - len(request.entries)
-    last_user = max((i for i, entry in enumerate(history) if is_by_user(entry)), default=0)
-    return grounds_of(text, leaving, kept, last_user + earlier)
+    history = enumerate([*request.entries, *request.kept], start=len(summary))
+    by_user = [position for position, entry in history if is_by_user(entry)]
+    return grounds_of(text, leaving, kept, last_user=by_user[-1] if by_user else len(summary))
 
 
 def _can_be_measured(request: SummaryRequest) -> bool:
-    """Tell whether the messages have enough words to find some of them again in a summary."""
+    """Tell whether the messages have enough words and names to look for in a summary."""
     words = set[str]()
     for entry in request.entries:
-        terms = terms_of(entry.reading[:READ_OF_MESSAGE])
+        terms = terms_of(entry.reading[:MESSAGE_CHARACTERS])
         words |= {*terms.content, *terms.names}
-        if len(words) >= LEAST_TO_TELL:
+        if len(words) >= LEAST_TERMS:
             return True
     return False
 
 
-def _what_is_missing(grounds: Grounds) -> str:
-    """Say which of its measures is least like those of a summary."""
+def _greatest_lack(grounds: Grounds) -> str:
+    """Say what a text with a low score lacks most, so that a model can be told."""
     features = grounds.features
     terms = grounds.terms
     marked = {*terms.numbers, *terms.names}
     known = sum(1 for term in grounds.grounded if term.kind != "word")
-    if len(marked) >= 3 and known * 2 < len(marked):
+    if len(marked) >= LEAST_MARKED and known * 2 < len(marked):
         return f"of {len(marked):,} names and numbers in it, the messages have {known:,}"
-    if features["dialogue"] > 0.06 or features["questions"] > 0.3:
+    if features["dialogue"] > MOST_DIALOGUE_SHARE or features["questions"] > MOST_QUESTION_SHARE:
         return "it speaks to somebody, as an answer does, and does not tell what was said"
-    if features["apologies"] > 0.03:
+    if features["apologies"] > MOST_APOLOGIES_IN_REASON:
         return "it apologises or refuses, and does not tell what was said"
-    if features["new_words"] > 0.6:
-        share = features["new_words"]
-        return f"{share:.0%} of its words are in none of the messages"
+    new_words = features["new_words"]
+    if new_words > MOST_NEW_WORDS_SHARE:
+        return f"{new_words:.0%} of its words are in none of the messages"
+    if not grounds.places:
+        return "no name, number or rare word of the messages is in it"
     return (
         f"it tells of {grounds.places:,} of {grounds.messages:,} messages, and not in their order"
-        if grounds.places
-        else "no name, number or rare word of the messages is in it"
     )

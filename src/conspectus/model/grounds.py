@@ -1,7 +1,8 @@
 """The grounds of a summary: what a text has in common with the messages that it stands for.
 
-Everything is measured within the history itself, so that no language is needed for it: a word is
-rare if few of these messages have it. Only who speaks is told by words of a language.
+A word is rare if few of these messages have it. So no dictionary is needed; only who speaks is
+recognised by the words of a language. The trees of `gate.py` were fitted to exactly these measures:
+whoever changes one runs `benchmarks/fit_summaries.py` again.
 """
 
 from __future__ import annotations
@@ -21,22 +22,28 @@ RARE_SHARE = 0.12
 """A word in at most this share of the messages, or in two of them, is rare."""
 
 LOCATING_SHARE = 0.2
-"""A term in at most this share of the messages, or in three of them, tells a place in it."""
+"""A term in at most this share of the messages, or in three of them, shows what a text tells of."""
 
-ORDERED_TERMS = 150
-"""Terms whose order is compared, as each is compared with each."""
+MOST_ORDERED_TERMS = 150
+"""Terms whose order is compared. Each is compared with each, so the time grows with the square."""
 
-GRAM = 5
-"""Words in a row that show that a text is copied."""
+RUN_LENGTH = 5
+"""Words in a row that show that they are copied."""
 
-SAMPLE = 400
+SAMPLE_CHARACTERS = 400
 """Characters of each message by which the language of a history is known."""
 
-SAMPLES = 200
-"""Messages of which samples are taken."""
+MOST_SAMPLES = 200
+"""The newest messages, of which samples are taken."""
 
 LEAST_CONTENT = 3
-"""Shares of fewer words than this are shares of this."""
+"""A text with fewer words counts as one with so many, so that one word of two is not half of it."""
+
+SHORTEST_SENTENCE = 12
+"""Characters. A shorter sentence need not have a rare term."""
+
+END_CHARACTERS = 120
+"""The end of a text, in which a question is looked for."""
 
 _CITATION = re.compile(
     r"[\[【](?:[\w-]{0,40}\d[\w-]{0,40})(?:[,;\-– ]+[\w-]{0,40}\d[\w-]{0,40})*[\]】]"
@@ -46,8 +53,6 @@ _SENTENCE_END = re.compile(r"[.!?。！？؟।](?:\s|\Z)|[。！？]|\n")
 _QUESTION = re.compile("[?？؟]")
 _SIGNS_OF_CODE = re.compile(r"[{}<>=;()\[\]]")
 _QUOTE_MARKS = re.compile('["“”„«»「」]')
-SHORTEST_SENTENCE = 12
-TAIL = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +62,9 @@ class Grounds:
     Attributes:
         features: the measures by name.
         terms: the terms of the text.
-        grounded: which of them the messages have.
+        grounded: those of the terms that the messages have, too.
         messages: the number of messages.
-        places: how many messages the rare terms of the text are in.
+        places: the number of messages that have a rare term of the text.
     """
 
     features: dict[str, float]
@@ -89,15 +94,7 @@ def grounds_of(
     terms = terms_of(body)
     history = [*messages, *kept]
     count = max(1, len(history))
-    found_in: list[set[Term]] = []
-    echoed = 0
-    grams = set(_grams(terms.words))
-    own_words = set(terms.words)
-    for message in history:
-        found, words = terms_in(message, terms)
-        found_in.append(found)
-        if grams and 2 * len(own_words.intersection(words)) > len(own_words):
-            echoed = max(echoed, len(grams & set(_grams(words))))
+    found_in, copied = _find_in_messages(terms, history)
     frequency = Counter(term for found in found_in for term in found)
     places: dict[Term, list[int]] = {term: [] for term in frequency}
     for position, found in enumerate(found_in):
@@ -120,20 +117,38 @@ def grounds_of(
     in_last_user = len(found_in[last_user]) if found_in else 0
     features["last_user_message"] = in_last_user / max(LEAST_CONTENT, len(frequency))
     features["grounded_lines"] = _grounded_lines(body, set(rare))
-    features["copied"] = echoed / len(grams) if grams else 0.0
+    features["copied"] = copied
     features |= _speech_features(body, terms, history)
     features |= _shape_features(text, body, terms, history)
     reached = {position for positions in locating.values() for position in positions}
     return Grounds(features, terms, set(frequency), count, len(reached))
 
 
+def _find_in_messages(terms: Terms, history: Sequence[str]) -> tuple[list[set[Term]], float]:
+    """Return which terms of a text each message has, and the share of the text that one has.
+
+    That share is of runs of `RUN_LENGTH` words, in the message that has the most of them.
+    """
+    found_in: list[set[Term]] = []
+    most_copied = 0
+    runs = set(_runs(terms.words))
+    own_words = set(terms.words)
+    for message in history:
+        found, words = terms_in(message, terms)
+        found_in.append(found)
+        may_be_copied = 2 * len(own_words.intersection(words)) > len(own_words)
+        if runs and may_be_copied:
+            most_copied = max(most_copied, len(runs & set(_runs(words))))
+    return found_in, most_copied / len(runs) if runs else 0.0
+
+
 def distinct_share(words: Sequence[str], length: int) -> float:
     """Return the share of runs of `length` words that are not repeated; 1.0 for a short text."""
-    runs = list(_grams(words, length))
+    runs = list(_runs(words, length))
     return len(set(runs)) / len(runs) if runs else 1.0
 
 
-def _grams(words: Sequence[str], length: int = GRAM) -> zip[tuple[str, ...]]:
+def _runs(words: Sequence[str], length: int = RUN_LENGTH) -> zip[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(length)), strict=False)
 
 
@@ -164,7 +179,7 @@ def _term_features(terms: Terms, frequency: Counter[Term], count: int) -> dict[s
 
 
 def _place_features(locating: dict[Term, list[int]], count: int) -> dict[str, float]:
-    """Measure over how many messages the text is spread, and whether it tells of the end alone."""
+    """Measure of how many messages the text tells, and how much of it tells of the newest ones."""
     support = [0.0] * count
     for positions in locating.values():
         for position in positions:
@@ -193,7 +208,7 @@ def _place_features(locating: dict[Term, list[int]], count: int) -> dict[str, fl
 
 def _order_features(locating: dict[Term, list[int]], terms: Terms, count: int) -> dict[str, float]:
     """Measure whether the text tells things in the order in which they were said."""
-    ordered = [term for term in terms.positions if term in locating][:ORDERED_TERMS]
+    ordered = [term for term in terms.positions if term in locating][:MOST_ORDERED_TERMS]
     places = [sum(locating[term]) / len(locating[term]) for term in ordered]
     number = len(places)
     agreement = sum(
@@ -234,9 +249,9 @@ def _grounded_lines(body: str, rare: set[Term]) -> float:
 
 
 def _speech_features(body: str, terms: Terms, history: Sequence[str]) -> dict[str, float]:
-    """Measure who speaks, and whether it is the language of the history."""
+    """Measure who speaks in a text, and whether it has the language of the history."""
     language = language_of(body, terms.words)
-    sample = plain("\n".join(text[:SAMPLE] for text in history[-SAMPLES:]))
+    sample = plain("\n".join(text[:SAMPLE_CHARACTERS] for text in history[-MOST_SAMPLES:]))
     shares = shares_of_speech(plain(body), terms.words, language)
     words = max(8, terms.size)
     return shares | {
@@ -255,7 +270,7 @@ def _shape_features(text: str, body: str, terms: Terms, history: Sequence[str]) 
     characters = sum(map(len, history))
     return {
         "questions": len(_QUESTION.findall(body)) / sentences,
-        "asks_at_end": float(bool(_QUESTION.search(body.strip()[-TAIL:]))),
+        "asks_at_end": float(bool(_QUESTION.search(body.strip()[-END_CHARACTERS:]))),
         "citations": math.log1p(citations),
         "code": len(_SIGNS_OF_CODE.findall(body)) / length,
         "quotes": 50 * len(_QUOTE_MARKS.findall(body)) / length,

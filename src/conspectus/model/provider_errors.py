@@ -58,20 +58,20 @@ OVERFLOWS = (
 """Words for a request that is too long, and who uses them. A bar divides alternatives; a plus
 divides words that occur together in any order."""
 
-CAUSES = 5
+MOST_CAUSES = 5
 """The most errors of a chain of causes that are read."""
 
-# Parts of the names of errors, and of the codes in their bodies: of failures that may pass, and of
-# failures that the same request would cause again.
+# Parts of the names of errors, and of the codes in their bodies. The first are of failures that may
+# pass, the second of failures that the same request would cause again.
 _PASSING = """overload ratelimit apierror timeout servererror serviceunavailable toomanyrequests
     throttl resourceexhausted connect protocolerror readerror writeerror jsondecodeerror""".split()
 _LASTING = """authenticat unauthori forbidden permission accessdenied notfound badrequest
     syntaxerror invalidrequest invalidargument unprocessable conspectuserror notimplemented
     importerror nameerror""".split()
 _NO_CREDIT = ("insufficient quota", "credit balance is too low", "billing error")
-_BUSY = (408, 425, 429, *range(500, 600))  # by their status
+_BUSY = (408, 425, 429, *range(500, 600))  # statuses of failures that may pass
 
-QUOTED = 300
+QUOTED_CHARACTERS = 300
 """The most characters of an error that our error quotes."""
 
 _VISIBLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
@@ -98,41 +98,41 @@ def is_overflow(error: BaseException, *holders: object) -> bool:
     ]
     if all(limit > 0 for limit in limits_named_by(holders)):
         patterns.append(["tokens must be at least 1, got"])  # vLLM, of what the window leaves
-    for report in _reports(error):
-        names_overflow = any(all(part in report.words for part in pattern) for pattern in patterns)
-        if (report.status == 413 or names_overflow) and _may_be_overflow(report):
+    for facts in _facts_of(error):
+        names_overflow = any(all(part in facts.words for part in pattern) for pattern in patterns)
+        if (facts.status == 413 or names_overflow) and _may_be_overflow(facts):
             return True
     return False
 
 
-def _may_be_overflow(report: _ErrorFacts) -> bool:
-    """Tell words about one request from those about a rate, which may be alike.
+def _may_be_overflow(facts: _ErrorFacts) -> bool:
+    """Tell whether an error is about one request. Words about a rate may be the same.
 
     "Too many tokens" in a minute is a rate limit, whatever its status, unless one request alone has
     too many, or more than a subscription of Claude's takes. Gateways and local servers report a
     request that is too long with any 5xx.
     """
-    words = report.words
+    words = facts.words
     is_one_request = "request too large for" in words and "requested" in words
     is_subscription = "extra usage" in words and "long context" in words
     if is_one_request or is_subscription:
         return True
-    if "ratelimit" in report.names or "rate limit" in words:
+    if "ratelimit" in facts.names or "rate limit" in words:
         return False
-    status = report.status
+    status = facts.status
     return status in (None, 400, 401, 402, 413, 422) or status >= 500
 
 
-def lasts(error: BaseException) -> bool | None:
+def will_come_again(error: BaseException) -> bool | None:
     """Tell whether the same request is certain to fail again; None where nothing tells."""
-    for report in _reports(error):
-        if any(words in report.words for words in _NO_CREDIT):
+    for facts in _facts_of(error):
+        if any(words in facts.words for words in _NO_CREDIT):
             return True
-        if report.status is not None:
-            return report.status not in _BUSY
-        if any(part in report.names for part in _PASSING):
+        if facts.status is not None:
+            return facts.status not in _BUSY
+        if any(part in facts.names for part in _PASSING):
             return False
-        if any(part in report.names for part in _LASTING) or "api key" in report.words:
+        if any(part in facts.names for part in _LASTING) or "api key" in facts.words:
             return True
     return None
 
@@ -155,19 +155,21 @@ def as_summary_error(
     if is_way_out(error):
         raise error
     if is_overflow(error):
-        return SummarizerOverflow(f"the request was too long for {name} ({_described(error)})")
-    comes_again = lasts(error)
+        return SummarizerOverflow(f"the request was too long for {name} ({_description_of(error)})")
+    comes_again = will_come_again(error)
     failure = _failure(error, name, timeout, is_busy=comes_again is False, is_model=is_model)
     failure.transient = is_model if comes_again is None else not comes_again
     failure.retry_after = retry_after(error)
     return failure
 
 
-def _described(error: Exception) -> str:
+def _description_of(error: Exception) -> str:
     """Return the class and the beginning of the message of an error, on one line."""
     text = " ".join(safe_text(error).split()) or "no explanation"
-    if len(text) > QUOTED:  # half a word may be half a secret, which no pattern would find
-        text = text[:QUOTED].rstrip(_VISIBLE_ASCII) + "..."
+    if (
+        len(text) > QUOTED_CHARACTERS
+    ):  # half a word may be half a secret, which no pattern would find
+        text = text[:QUOTED_CHARACTERS].rstrip(_VISIBLE_ASCII) + "..."
     return f"{type(error).__name__}: {text}"
 
 
@@ -180,7 +182,7 @@ def _failure(
             f"{name} did not answer within {timeout:g} seconds; raise summarizer_timeout, have it "
             "write less, or use a faster model to summarise"
         )
-    description = _described(error)
+    description = _description_of(error)
     answered = getattr(error, "status_code", None) is not None  # with 408, say, which is no wait
     if "Timeout" in _class_names(error) and not answered:
         return SummarizerTimeout(
@@ -206,10 +208,10 @@ class _ErrorFacts(NamedTuple):
     words: str  # its message, its class names and its codes, with spaces for underscores
 
 
-def _reports(error: BaseException) -> Iterator[_ErrorFacts]:
+def _facts_of(error: BaseException) -> Iterator[_ErrorFacts]:
     """Yield what an error says, and each of its causes."""
     cause: BaseException | None = error
-    for _ in range(CAUSES):
+    for _ in range(MOST_CAUSES):
         if cause is None:
             return
         codes = [safe_text(getattr(cause, name, "")) for name in ("body", "type", "code")]

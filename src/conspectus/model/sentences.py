@@ -9,11 +9,11 @@ from collections.abc import Callable
 from conspectus.model.chunks import split_text
 from conspectus.rules.sentences import BEFORE_SPACE, sentence_ends
 
-LOOP = 40
+LOOP_COMPRESSION = 40
 """A text that can be compressed by this factor is a loop. Similar lines reach 20, prose 5."""
 
-LEAST_PART = 0.25
-"""The least share of a text in whole sentences. If they are less, it is cut at a word."""
+LEAST_SHARE_KEPT = 0.25
+"""If the whole sentences are a smaller share of a text, it is cut at a word instead."""
 
 _HEADING = re.compile(r"\s*(?:#.*|\*\*[^*\n]*\*\*:?|[-*•+–—]|\d{1,3}[.)])\s*")
 _CLAUSES = "，、；,;:：،؛"
@@ -28,7 +28,7 @@ def shortened(text: str, limit: int, count: Callable[[str], int]) -> str:
 def whole_sentences(text: str) -> str:
     """Return a text that was cut anywhere, up to its last whole sentence, line or item of a list.
 
-    If its sentences are only a small part of it, it is cut at a word. A heading at the end is left
+    If that would leave little of it, it is cut at a word instead. A heading at the end is left
     out.
 
     Example:
@@ -37,25 +37,25 @@ def whole_sentences(text: str) -> str:
     """
     text = text.rstrip(" \t")
     whole = _without_headings(text[: max(sentence_ends(text), default=0)])
-    if len(whole) >= LEAST_PART * len(text.strip()):
+    if len(whole) >= LEAST_SHARE_KEPT * len(text.strip()):
         return whole
-    return _without_headings(_at_a_word(text)) or whole
+    return _without_headings(_up_to_a_word(text)) or whole
 
 
 def repeats_itself(text: str) -> bool:
     """Tell whether a text says the same again and again, as a model does that finds no end."""
     packed = zlib.compress(text.encode("utf-8", "replace"))
-    return len(text) > LOOP * len(packed)
+    return len(text) > LOOP_COMPRESSION * len(packed)
 
 
-def _at_a_word(text: str) -> str:
+def _up_to_a_word(text: str) -> str:
     if text[-1:].isspace() or text[-1:] in BEFORE_SPACE:
         return text.rstrip()
     space = max(map(text.rfind, " \n\t"))
-    if space >= LEAST_PART * len(text):
+    if space >= LEAST_SHARE_KEPT * len(text):
         return text[:space].rstrip()
     clause = max(map(text.rfind, _CLAUSES))  # in a script without spaces
-    return text[: clause + 1] if clause >= LEAST_PART * len(text) else text
+    return text[: clause + 1] if clause >= LEAST_SHARE_KEPT * len(text) else text
 
 
 def _without_headings(text: str) -> str:

@@ -1,6 +1,6 @@
 """Who speaks in a text: a narrator, or somebody who is in the conversation.
 
-The words of each language that tell it are data, in `speech_words.json`.
+The words by which that is recognised are data, in `speech_words.json`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from importlib import resources
 UNSPACED_LANGUAGES = ("Japanese", "Chinese", "Korean", "Thai")
 """Languages whose words are looked for inside of words, as no space or ending separates them."""
 
-LEAST_WORDS = 8
-"""A text counts as this long at least, so that a single word in a line of two is not half of it."""
+LEAST_LENGTH = 8
+"""Words that a text counts as at least, so that one word of two is not half of it."""
 
 LETTERS_PER_WORD = 2.2
 """Letters of an unspaced language that count as a word."""
 
-MOST = 0.25
-"""A larger share of words of one group says no more."""
+MOST_SHARE = 0.25
+"""A share of one group above this counts as this."""
 
 GROUPS = (
     "addressed",
@@ -35,8 +35,9 @@ GROUPS = (
     "apologies",
     "advice",
 )
-"""The groups of words: the reader (you), the writer (I, we), the parties (user, assistant), what
-they did (asked, decided), how things stand (open, next), and so on."""
+"""The groups of words, in order: for the reader (you), the writer (I), the writer with others (we),
+the parties (user, assistant), what they did (asked, decided), how things stand (open, next),
+summaries, apologies and refusals, advice."""
 
 _HIRAGANA = re.compile("[\u3040-\u309f]")
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
@@ -56,7 +57,7 @@ def speech_words() -> Mapping[str, Mapping[str, frozenset[str]]]:
 
 
 def language_of(text: str, words: Sequence[str]) -> str:
-    """Return the language of a text: the one of which it has the most words that are data here.
+    """Return the language of a text: the one of which it has the most words in `speech_words.json`.
 
     Args:
         text: the text.
@@ -84,11 +85,11 @@ def shares_of_speech(text: str, words: Sequence[str], language: str) -> dict[str
     """Return what share of the words of a text each group of its language has."""
     groups = speech_words()[language]
     if language in UNSPACED_LANGUAGES:
-        length = max(LEAST_WORDS, sum(map(str.isalpha, text)) / LETTERS_PER_WORD)
+        length = max(LEAST_LENGTH, sum(map(str.isalpha, text)) / LETTERS_PER_WORD)
         folded = text.casefold()
         found = {group: sum(map(folded.count, groups[group])) for group in GROUPS}
     else:
-        length = max(LEAST_WORDS, len(words))
+        length = max(LEAST_LENGTH, len(words))
         counts = Counter(words)
         found = {group: sum(counts[word] for word in groups[group]) for group in GROUPS}
-    return {group: min(MOST, count / length) for group, count in found.items()}
+    return {group: min(MOST_SHARE, count / length) for group, count in found.items()}

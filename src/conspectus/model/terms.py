@@ -18,21 +18,21 @@ from conspectus.archive.passages import UNSPACED as UNSPACED_OR_HANGUL
 UNSPACED = UNSPACED_OR_HANGUL.replace("\u1100-\u11ff\uac00-\ud7af", "")
 """Scripts without spaces. Korean has spaces, and the beginnings of its words stay the same."""
 
-LONGEST_READ = 200_000
+MOST_CHARACTERS_READ = 200_000
 """Characters of one message that are read, half of them at its beginning, half at its end."""
 
-STEM = 5
+STEM_CHARACTERS = 5
 """Characters at the beginning of a word that its forms have in common, roughly."""
 
-ARABIC_STEM = 4
-HANGUL_STEM = 2
+ARABIC_STEM_CHARACTERS = 4
+"""The same in Arabic, after the article and joined particles."""
+
+HANGUL_STEM_CHARACTERS = 2
+"""The same in Korean."""
 
 SHORTEST_STEM = 4
-"""Characters from which on a word of Latin letters may say what a text is about; shorter words are
-mostly grammar. Other alphabets need one less."""
-
-LONG_RUN = 200
-"""Characters of a word that is no word, such as encoded data."""
+"""A shorter word of Latin letters is mostly grammar. In other alphabets one character less is
+enough."""
 
 _LETTER = rf"(?![{UNSPACED}_\d])[\w{MARKS}]"
 _TOKEN = re.compile(
@@ -73,7 +73,7 @@ class Terms:
         numbers: all numbers of two digits or more, each once.
         names: words with a capital inside a sentence, identifiers, and foreign words in Katakana.
         positions: where each term stands first, by the order of terms.
-        size: the number of words, or pairs, and numbers.
+        size: the number of words, of numbers, and of pairs of characters.
     """
 
     words: list[str] = field(default_factory=list)
@@ -129,7 +129,7 @@ def terms_in(message: str, wanted: Terms) -> tuple[set[Term], list[str]]:
     if _UNSPACED_RUN.search(folded):
         words = list(_words_and_pairs(folded))
     else:
-        words = _WORD.findall(folded)  # the same, faster
+        words = _WORD.findall(folded)  # the same words, found faster
     distinct = set(words)
     beginnings = distinct | set(map(stem, distinct))
     found = {Term("word", word) for word in wanted.content if word in beginnings}
@@ -146,8 +146,8 @@ def terms_in(message: str, wanted: Terms) -> tuple[set[Term], list[str]]:
 
 def plain(text: str) -> str:
     """Return a text with one form for each letter and digit, without the middle of a long one."""
-    if len(text) > LONGEST_READ:
-        text = f"{text[: LONGEST_READ // 2]}\n{text[-LONGEST_READ // 2 :]}"
+    if len(text) > MOST_CHARACTERS_READ:
+        text = f"{text[: MOST_CHARACTERS_READ // 2]}\n{text[-MOST_CHARACTERS_READ // 2 :]}"
     return unicodedata.normalize("NFKC", text).replace("’", "'").translate(_DIGITS)
 
 
@@ -155,10 +155,10 @@ def stem(word: str) -> str:
     """Return the beginning of a word in small letters, which its forms have in common."""
     first = word[0]
     if "\uac00" <= first <= "\ud7af":
-        return word[:HANGUL_STEM]
+        return word[:HANGUL_STEM_CHARACTERS]
     if "\u0621" <= first <= "\u064a":
         return _arabic_stem(word)
-    return word[:STEM]
+    return word[:STEM_CHARACTERS]
 
 
 def number_key(number: str) -> str:
@@ -169,14 +169,14 @@ def number_key(number: str) -> str:
 def _arabic_stem(word: str) -> str:
     """Return the beginning of a word without its article and joined particles."""
     word = _ARABIC_MARKS.sub("", word).translate(_ARABIC_LETTERS)
-    if len(word) > ARABIC_STEM:
+    if len(word) > ARABIC_STEM_CHARACTERS:
         if word[0] in "وفبلك" and word[1:3] == "ال":
             word = word[3:]
         elif word[:2] in ("ال", "لل"):
             word = word[2:]
         elif word[0] in "وبلفي":
             word = word[1:]
-    return word[:ARABIC_STEM]
+    return word[:ARABIC_STEM_CHARACTERS]
 
 
 def _words_and_pairs(text: str) -> Iterator[str]:
@@ -203,10 +203,10 @@ def _is_content_pair(pair: str) -> bool:
 
 
 def _is_content(beginning: str) -> bool:
-    if not beginning or len(beginning) > LONG_RUN:
+    if not beginning:
         return False
     if "\uac00" <= beginning[0] <= "\ud7af":
-        return len(beginning) >= HANGUL_STEM
+        return len(beginning) >= HANGUL_STEM_CHARACTERS
     return len(beginning) >= (SHORTEST_STEM if beginning.isascii() else SHORTEST_STEM - 1)
 
 

@@ -19,7 +19,7 @@ from conspectus.model.base import SummaryRequest
 from conspectus.model.callables import CallableSummarizer, readings
 from conspectus.model.calls import ModelCalls
 from conspectus.model.gate import reason_not_a_summary
-from conspectus.model.prompts import length
+from conspectus.model.prompts import length_text
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]
 
@@ -79,7 +79,7 @@ def fill_template(prompt: Prompt, slots: Mapping[str, Any]) -> list[BaseMessage]
 def with_length(prompt: list[BaseMessage], limit: int) -> list[BaseMessage]:
     """Return a prompt whose last message also says how long the answer may be."""
     *before, last = prompt
-    words = length(limit)
+    words = length_text(limit)
     block = {"type": "text", "text": words}
     content: Any = f"{last.content}\n\n{words}"
     if not isinstance(last.content, str):
