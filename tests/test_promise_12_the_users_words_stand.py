@@ -248,4 +248,14 @@ def test_no_line_is_cut_while_room_is_free(chain, room):
         free = max(room // 10, SMALL)
         assert tokens(text) >= room - free, f"{tokens(whole)} tokens of lines"
     else:  # all of it stands, perhaps in fewer parts
-        assert all(line in text for line in whole.split("\n") if not line.startswith("# Part "))
+        assert all(line in text for line in whole.split("\n"))
+
+
+def test_the_first_message_is_cut_by_no_more_than_must_be():
+    first = text_of_words(132, 0, "\n")
+    chain = [
+        Notes((Line("said", ("m1",), first), Line("said", ("m2",), text_of_words(31, 0, " "))))
+    ]
+    whole = tokens(NotesRenderer(chain).render(10**9, tokens))
+    text = NotesRenderer(chain).render(whole - 1, tokens)
+    assert whole - SMALL <= tokens(text) < whole

@@ -136,7 +136,7 @@ def allowances(lines: Sequence[Line], characters: float) -> list[float]:
         free = _give_way(allowed, steps_by_weight(others), free)
     free = users_room + free - size_of_words
     if free < 0:
-        free += _cap_task(allowed, words, characters * TASK_SHARE - size_of_rules)
+        free += _cap_task(allowed, words, characters * TASK_SHARE - size_of_rules, needed=-free)
     if free < 0:
         _give_way(allowed, shortening_steps(words), free)
     return allowed
@@ -149,16 +149,16 @@ def _size_of_ends(words: Mapping[int, Line]) -> float:
     return float(sum(min(line.size, LAST_LEVELS[0]) for line in ends.values()))
 
 
-def _cap_task(allowed: list[float], words: Mapping[int, Line], room: float) -> float:
+def _cap_task(allowed: list[float], words: Mapping[int, Line], room: float, needed: float) -> float:
     """Cut the first message of the user to the room that it may take before others get some.
 
     Returns:
-        The characters that this frees.
+        The characters that this frees, at most `needed`.
     """
     for position, line in words.items():
         if line.kind == "said":
             most = max(room + _least_size(line), _least_size(line), float(SHORT))
-            freed = max(0.0, allowed[position] - most)
+            freed = min(needed, max(0.0, allowed[position] - most))
             allowed[position] -= freed
             return freed
     return 0.0
