@@ -25,6 +25,7 @@ OF_OTHERS = {
     "TextStreamOutputToken",
     "memory_flush_hook",
     "to_tsquery",
+    "types.Part",
 }
 
 

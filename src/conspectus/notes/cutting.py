@@ -15,13 +15,13 @@ FIELD = "; "
 """Stands between fields and rows of data."""
 
 SHORTEST_PIECE = 24
-"""Characters below which a part of a text says nothing."""
+"""Characters. A shorter piece of a text says nothing."""
 
 BOTH_ENDS_FROM = 64
-"""Characters from which on a text keeps both its ends. Shorter pieces of it say nothing."""
+"""Characters. A text that is cut to fewer keeps only one of its ends."""
 
 SHORTEST_ITEM = 40
-"""Characters below which a line of a list is not cut: it would lose what it is about."""
+"""Characters. A line of a list is not cut to fewer, as it would lose what it is about."""
 
 FARTHEST_STOP = 80
 """The most characters by which a text is cut shorter than it must be, to end in a better place."""
@@ -39,11 +39,13 @@ _ITEM = re.compile(r"\s*(?:[-*•+–—·]|\d{1,3}[.)、]|[A-Za-z][.)]|[\u2460-
 """An item of a list."""
 
 _NAME = re.compile(r"[!-~]")
+"""A character of a word, such as an id or a path."""
+
 _NAME_BEFORE = re.compile(r"\s[!-~]{1,40}\Z")
-"""The beginning of a word in which a text would be cut."""
+"""The beginning of a word in the middle of which a text would be cut."""
 
 LEAST_ALPHABET = 16
-"""Different characters that encoded bytes have at least. A ruled line has one."""
+"""The fewest different characters in encoded bytes. A ruled line has one."""
 
 _ENCODED = re.compile(
     r"(?<![A-Za-z0-9+/=_-])"
@@ -51,9 +53,8 @@ _ENCODED = re.compile(
 )
 """Base64 or hexadecimal digits in one line, or in lines of one length, as programs write them."""
 
-
 LEAST_ENCODED = 360
-"""Characters that encoded bytes have at least."""
+"""The fewest characters of encoded bytes."""
 
 
 def without_encoded(text: str) -> str:

@@ -1,7 +1,7 @@
 """The notes as data: lines, and what stands around them.
 
-A record holds the notes on all that has left. The text that a model sees is rendered from them, and
-never read back.
+A record has the notes on everything that has left. The text that a model sees is rendered from
+them, and never read back.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from conspectus._bounded_cache import BoundedCache
 from conspectus.core.records import from_plain, to_plain
 
 Kind = Literal["said", "done", "agent", "found"]
-"""What a line is about: what the user said, a call, what somebody else said, what a model found."""
+"""What a line has: words of the user, a call, words of somebody else, or a finding of a model."""
 
 NAME_FIELDS = ("ids", "kind", "call", "speaker", "same_as", "repeated", "kept_places")
-"""Fields that hold names. Nobody has said them, so no redaction changes them."""
+"""Fields with names, ids and numbers. Nobody has said these, so no redaction changes them."""
 
 SYSTEM = "system"
 """The speaker of system messages in the middle of a history."""
 
-CITED_IDS = 4
+MOST_CITED_IDS = 4
 """The most messages that a line cites."""
 
-CITED_SOURCES = 8
+MOST_CITED_SOURCES = 8
 """The most messages that a finding of a model cites."""
 
-SHORT_OUTCOME = 80
-"""Characters of an outcome up to which a call of an unknown tool counts as one that changes
-something, because such a tool says little."""
+SHORT_OUTCOME_CHARACTERS = 80
+"""A call of an unknown tool with a longer outcome counts as one that only reads: tools that change
+something answer with few words."""
 
 LINE_OVERHEAD = 16
-"""Characters of a line beside its parts: its dash, its brackets, its arrow."""
+"""Characters of a line in addition to its texts: the dash, the brackets, the arrow."""
 
 ARGUMENT_OVERHEAD = 3
-"""Characters of an argument beside its name and its value."""
+"""Characters of an argument in addition to its name and its value."""
 
 RULE_OVERHEAD = 3
 """Characters of a mark between two rules of a line."""
 
-CACHED_NOTES = 16
-"""The most notes of which the lines are kept in memory beside their plain data."""
+MOST_CACHED_NOTES = 16
+"""The most notes whose lines are kept in memory together with their plain data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,15 @@ class Answer:
 class Line:
     """One entry of the notes. It is not changed once the messages are read.
 
-    A line may also be a tally: it stands for lines that are only counted any more.
+    A line may also be a tally. It stands for lines that are left out, and counts them.
 
     Attributes:
         kind: what it is about.
         ids: names of the messages that it is about, which recall the originals. In a tally those
             of the first and the last message.
         text: what was said or found; of a call the reason, in the agent's words.
-        speaker: who said it, if that is neither the user nor the agent.
+        speaker: who said it, if that is neither the user nor the agent. Of an answer of the user,
+            the tool that asked for it.
         call: the name of the tool that was called.
         args: the arguments of the call, each a name and a value. What names the thing comes first.
             In a tally the calls of each tool.
@@ -83,16 +84,18 @@ class Line:
         is_data: whether the outcome is data, as fields and rows.
         failed: whether the result says that the call failed.
         effect: whether the call changes anything; None if nobody knows.
-        rules: statements in the user's words that bind. They are cut last.
+        rules: rules in the text, word for word. They are left out last.
         span: the positions of its first and its last message among all that have left.
-        stands_for: in a tally the number of lines that it stands for; 0 in any other line.
+        stands_for: the number of lines that a tally stands for; 0 for other lines.
         same_as: the id of an earlier message that said the same, if only what differs is quoted.
-        repeated: for each argument the characters at its beginning that the call of the same tool
-            before also had.
-        changes: in a tally what the calls that changed something were about.
-        records: in a tally what the calls that only read found, if these were records.
-        failures: in a tally the number of calls that failed.
-        derived: what was computed from the line, for the renderer.
+        repeated: for each argument, how many characters at its beginning are the same as in the
+            previous call of the tool.
+        changes: in a tally, what the calls that changed something were about.
+        records: in a tally, the records that calls that only read have found.
+        failures: in a tally, the number of calls that failed.
+        texts: the line as text, by its length and by whether it cites. See `line_text`.
+        terms: its words, once they are needed. See `protection.terms_of`.
+        weight: its weight, once it is needed. See `weights.weight_of`.
     """
 
     kind: Kind
@@ -113,17 +116,21 @@ class Line:
     changes: tuple[str, ...] = ()
     records: tuple[str, ...] = ()
     failures: int = 0
-    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    texts: dict[tuple[float, bool], str] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    terms: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
+    weight: float | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def is_tally(self) -> bool:
-        """Whether the line stands for lines that are only counted any more."""
+        """Whether the line stands for lines that are left out."""
         return self.stands_for > 0
 
     @property
     def cited_ids(self) -> tuple[str, ...]:
         """The names that the line cites."""
-        return self.ids[: CITED_SOURCES if self.kind == "found" else CITED_IDS]
+        return self.ids[: MOST_CITED_SOURCES if self.kind == "found" else MOST_CITED_IDS]
 
     @cached_property
     def size(self) -> int:
@@ -135,11 +142,11 @@ class Line:
         return size + sum(map(len, cited)) + 2 * len(cited)
 
     def size_with_rules(self, number: int) -> int:
-        """Return the characters of the line if only so many of its rules stand."""
+        """Return the characters of the line if only `number` rules are left of its text."""
         rules = self.rules[:number]
         cited = sum(map(len, self.cited_ids)) + 2 * len(self.cited_ids)
-        around = LINE_OVERHEAD + len(self.speaker) + cited
-        return around + sum(len(rule) + RULE_OVERHEAD for rule in rules) + RULE_OVERHEAD
+        overhead = LINE_OVERHEAD + len(self.speaker) + cited
+        return overhead + sum(len(rule) + RULE_OVERHEAD for rule in rules) + RULE_OVERHEAD
 
     @property
     def acts(self) -> bool:
@@ -151,7 +158,7 @@ class Line:
         if not self.outcome or self.failed:
             return False
         if self.effect is None:
-            return self.is_data or len(self.outcome) <= SHORT_OUTCOME
+            return self.is_data or len(self.outcome) <= SHORT_OUTCOME_CHARACTERS
         return self.effect
 
     @cached_property
@@ -203,23 +210,26 @@ class Notes:
     """The notes as data: all of them so far, or those that one compaction adds.
 
     Attributes:
-        lines: what the messages that left hold, in their order.
-        parts: how many of the lines each part has, the oldest first; empty for one part.
+        lines: what was said, done and found in the messages that left, in their order.
+        parts: the number of lines that each compaction has added, the oldest first; empty if one
+            compaction has added all.
         goal: what the work is for, as a model wrote it, in lines.
         next: the next step, likewise.
         todo: the newest to-do list, an item a line; None if none was written.
         skills: skill files that were read, a reference a line.
-        text: a text that stands as it is, such as notes that came without their record.
-        edited: whether the next summary takes the place of `text`.
+        text: a text that stands as it is: notes that came without their record, or that a person
+            has edited.
+        edited: whether a later `summary` replaces `text`. It is set for a text that a person has
+            edited, that was accepted without notes, or whose record has no notes that can be read.
         summary: the newest summary by a prompt or a function of the caller's.
         rewrites_findings: whether `lines` hold the findings of earlier notes, written anew.
-        user: the name under which the user speaks; None if nobody has looked.
-        below: what to say of messages that stay in view below the notes, although later ones left.
+        user: the name under which the user speaks; None if no message was read yet.
+        below: what the text says of messages that stay in view although later ones have left.
         how_to_recall: what to tell the agent about recalling originals; empty if it cannot.
         kept_places: the places of messages that stay in view although later ones have left.
         density: the characters of lines for each token of the last text; 0 if no line was cut.
-        rules: sentences that the program has laid down; they stand before the lines.
-        removed_rules: ids of statements that a person has taken out of the rules.
+        rules: rules that the program has set. They come before the lines.
+        removed_rules: ids of rules that a person has taken out.
         rules_left_out: rules that the last text has no room for, each with the id of its message.
     """
 
@@ -309,7 +319,7 @@ class Notes:
 def _each_line_in_its_place(
     parts: Sequence[tuple[Line, ...]], first_new: int
 ) -> list[tuple[Line, ...]]:
-    """Move new lines of messages that had stayed in view to where they were said.
+    """Move new lines of messages that had stayed in view to their places among earlier lines.
 
     Args:
         parts: the lines of each part.
@@ -335,8 +345,8 @@ def _insert(line: Line, parts: Sequence[list[Line]]) -> None:
                 return
 
 
-_LINES_OF_PLAIN: BoundedCache[int, tuple[Any, tuple[Line, ...]]] = BoundedCache(CACHED_NOTES)
-"""Lines by the identity of their plain data, which records share: reading takes long."""
+_LINES_OF_PLAIN: BoundedCache[int, tuple[Any, tuple[Line, ...]]] = BoundedCache(MOST_CACHED_NOTES)
+"""Lines by the id() of their plain data. Records share that data, and reading it takes long."""
 
 
 def texts_in(data: Any) -> Iterator[str]:

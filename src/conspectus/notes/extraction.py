@@ -28,23 +28,23 @@ from conspectus.notes.tools import PATHS, Tool, ToolTable
 from conspectus.rules import statements_in
 
 LONGEST_VALUE = 4_000
-"""The most characters of one value that a line keeps. The archive has all of them."""
+"""The most characters of a reason, an argument or an outcome that a line keeps."""
 
 LONGEST_ECHO = 60
-"""The most characters of what a tool answers to a to-do list or a question, because its answer
-often repeats the list or the user's words, which stand elsewhere."""
+"""The same for the outcome of a to-do list or of a question. It often repeats the list or the
+answer of the user, which the notes have elsewhere."""
 
 HOST = "host"
 """The speaker of messages in the user's role that the user did not write, such as reminders."""
 
-RULES_OF_FILE = 16
+MOST_RULES_OF_FILE = 16
 """The most rules that are taken over from one file."""
 
 _TEXT_FILE = re.compile(r"[\w.-]{1,80}\.(?:md|mdc|txt|rst|adoc)\b", re.IGNORECASE)
 """The name of a file of text."""
 
-EMPTY = "(empty)"
-"""Stands for a result without text."""
+EMPTY_RESULT = "(empty)"
+"""The outcome of a call whose result has no text."""
 
 
 def extract_notes(
@@ -63,13 +63,13 @@ def extract_notes(
     Args:
         leaving: the originals, oldest first, without summaries of earlier messages.
         staying: the messages that stay in view.
-        answer: what a model has found in them. Its lines take the place of the agent's own words
-            to the user.
-        before: the notes so far. The first to speak in them is the user.
+        answer: what a model has found in them. Its findings replace the agent's own words to the
+            user.
+        before: the notes so far. They say under which name the user speaks.
         kept_between: messages that stay in view although later ones leave.
         tools: what is known of tools.
         skills: which calls read skill files.
-        find_rules: returns the statements of a text that bind, word for word.
+        find_rules: returns the rules in a text, word for word.
     """
     before = before or Notes()
     answer = answer or Answer()
@@ -114,7 +114,7 @@ def _positions_of(
 ) -> tuple[list[int], tuple[KeptPlace, ...]]:
     """Return the position of each message, and those of messages that stay between them.
 
-    A message that stayed when later ones left has its position since then.
+    A message that stayed in view when later ones left keeps the position that it got then.
     """
     kept_places = {place.key: place for place in before.kept_places}
     taken = [line.span[-1] for line in before.lines]
@@ -159,7 +159,7 @@ class _LineReader:
         last_args: the arguments of the last call of each tool.
         todo_args: the arguments of calls that wrote a to-do list, by the ids of the calls.
         named_files: names of files of text that the user has named.
-        written_files: names of files that the agent has written: they lay nothing down.
+        written_files: names of files that the agent has written. Their rules do not bind.
     """
 
     tools: Mapping[str, Tool]
@@ -179,18 +179,18 @@ class _LineReader:
     written_files: set[str] = field(default_factory=set)
 
     def read_names(self, texts: Iterable[str]) -> None:
-        """Take note of the files of text that the user names: what they lay down binds."""
+        """Remember the files of text that the user names. Rules in them bind."""
         for text in texts:
             self.named_files |= {name.casefold() for name in _TEXT_FILE.findall(text)}
 
     def read(self, message: Message, position: int) -> None:
-        """Add what one message says, calls and answers."""
+        """Add the words, the calls and the results of one message."""
         words = message.own.strip()
         is_tools = message.role == "tool"
         if words and message.role == "user":
             self.earlier_calls |= {name: calls[-1] for name, calls in self.calls.items()}
             self.calls = {}
-        # What a host gives for the whole thread has left because a newer version is in view.
+        # A message with standing topics has left because a newer version of it is in view.
         if words and not message.calls and not is_tools and not standing_topics(message):
             self.lines.append(self._line_of_words(message, words, position))
         for number, call in enumerate(message.calls):
@@ -216,7 +216,7 @@ class _LineReader:
             "said" if is_users else "agent",
             (message.cite,),
             words,
-            speaker,
+            speaker=speaker,
             span=(position, position),
         )
         self.said_before.shorten(line)
@@ -233,14 +233,14 @@ class _LineReader:
             return message.name or HOST
         if message.name in (None, "", self.user):
             return ""
-        # No name of a person looks like a system message.
+        # A person who is called "system" must not look like a system message.
         return f'"{message.name}"' if message.name == SYSTEM else str(message.name)
 
     def _read_call(self, message: Message, call: Call, position: int, reason: str) -> None:
         tool = self.tools[call.name]
         if tool.todo and todo_items(call.args, tool.todo, ()) is not None:
             self.todo_args[call.id] = call.args
-            args = [(tool.todo, GAP)]  # the newest list stands under what is open
+            args = [(tool.todo, GAP)]  # the text has the newest list under "Open"
         else:
             args = _arguments(call, tool)
         line = Line(
@@ -257,7 +257,7 @@ class _LineReader:
         self.lines.append(line)
 
     def _repeated_beginnings(self, tool: str, args: Sequence[tuple[str, str]]) -> tuple[int, ...]:
-        """Return for each argument how much of it the last call of the tool had; empty for none."""
+        """Return how many characters each argument shares with the last call; empty for none."""
         last = self.last_args.get(tool, {})
         self.last_args[tool] = dict(args)
         sizes = tuple(common_beginning(value, last.get(name, "")) for name, value in args)
@@ -279,20 +279,20 @@ class _LineReader:
                 "said",
                 (message.cite,),
                 answer,
-                line.call,
+                speaker=line.call,
                 rules=in_order(answer, self.find_rules(answer)),
                 span=(position, position),
             )
             self.lines.append(answer_line)
         if not is_marked_failed and not tool.asks:
             self._read_rules_of_file(message, line, answer, position)
-        # What a tool has read may hold marks of a failure that is not its own.
+        # A tool that reads may have read the words of a failure that is not its own.
         may_quote = tool.effect is False or (outcome.by_words and line.effect is False)
         failed = is_marked_failed or (outcome.failed and not may_quote)
         if tool.todo and not failed:
             self._read_todo(self.todo_args.get(result.call, ""), tool)
         longest = LONGEST_ECHO if tool.todo or tool.asks else LONGEST_VALUE
-        text = cut(outcome.text, longest) or EMPTY
+        text = cut(outcome.text, longest) or EMPTY_RESULT
         line.outcome = f"{line.outcome}{BREAK}{text}" if line.outcome else text
         line.ids = tuple(dict.fromkeys((*line.ids, message.cite)))
         line.is_data = outcome.is_data
@@ -300,7 +300,7 @@ class _LineReader:
         line.span = (line.span[0], position)
 
     def _read_rules_of_file(self, message: Message, line: Line, text: str, position: int) -> None:
-        """Take over what a skill file, or a file of text that the user has named, lays down."""
+        """Add the rules of a skill file, or of a file of text that the user has named."""
         path = next((value for name, value in line.args if name in PATHS), "")
         if not path:
             return
@@ -311,7 +311,7 @@ class _LineReader:
         is_named = name in self.named_files - self.written_files
         if line.effect or not (is_skill or is_named):
             return
-        rules = self.find_rules(text)[:RULES_OF_FILE]
+        rules = self.find_rules(text)[:MOST_RULES_OF_FILE]
         if rules:
             words = "\n".join(rules)
             self.lines.append(
@@ -319,7 +319,7 @@ class _LineReader:
                     "agent",
                     (message.cite,),
                     words,
-                    path,
+                    speaker=path,
                     rules=in_order(words, rules),
                     span=(position, position),
                 )
@@ -328,9 +328,9 @@ class _LineReader:
     def _line_for_result(self, result: Result, position: int) -> Line:
         """Return the line of the call that a result answers, or a new line if there is no call.
 
-        Ids come again. So a result belongs to the first call without a result since the user
-        spoke, or else to the last one since then. It belongs to an earlier call only if there is
-        no other.
+        Providers may use an id twice. So a result belongs to the first call with its id, since the
+        user spoke last, that has no result yet; or else to the last call since then; or else to
+        the newest call before.
         """
         calls = self.calls.get(result.call)
         if calls is not None:

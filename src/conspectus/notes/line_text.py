@@ -22,15 +22,15 @@ from conspectus.notes.data import ARGUMENT_OVERHEAD, SYSTEM, Line
 from conspectus.notes.tally import write_tally
 
 USER = "The user"
-"""Opens a message of the user. With a role alone, such as "User", a text could be taken for one."""
+"""Begins a line of the user's words. A text could imitate a role alone, such as "User"."""
 
 AGENT = "Agent"
-"""Opens what the agent said, and its reason for a call."""
+"""Begins a line of the agent's words, and the reason of a call."""
 
 _TABLE_HEAD = re.compile(r"([\w.\[\]]{0,60} ?)\(([^()]{1,400} \| [^()]{1,400})\): ")
 """The name and the columns of a table, before its rows."""
 
-CACHED_TEXTS = 8
+MOST_CACHED_TEXTS = 8
 """The most texts of one line, each of another length, that are kept in memory."""
 
 CITATION_OVERHEAD = 4
@@ -40,23 +40,22 @@ CALL_OVERHEAD = 5
 """Characters around a call and its outcome."""
 
 PROGRAM_HEAD_SHARE = 0.5
-"""The share of the beginning in what a program printed: its end says what came of it."""
+"""The share of the beginning in a shortened output of a program. The end says what came of it."""
 
 FAILED_HEAD_SHARE = 0.3
-"""The same in what failed: its last lines say why."""
+"""The same for a call that failed. The last lines say why."""
 
 DATA_HEAD_SHARE = 1.0
-"""The same in data, of which only the beginning stays."""
-
+"""The same for data. Only the beginning stays."""
 
 LONGEST_NAME = 100
-"""Characters of a word up to which it is a name, such as a path, and is not cut."""
+"""Characters. A shorter value without spaces is a name, such as a path, and is not cut."""
 
-LONG_PART = 240
-"""Characters from which on a part of a call is long. Commands, reasons and names are shorter."""
+LONG_VALUE = 240
+"""Characters. A longer reason, argument or outcome of a call is cut first."""
 
-SHORTEST_LONG = 80
-"""Characters of a long part below which short parts are cut, too."""
+SHORTEST_CUT_VALUE = 80
+"""Characters. If the long ones would be cut to less, the short ones are cut, too."""
 
 _SPACE = re.compile(r"\s")
 
@@ -67,13 +66,13 @@ _PLAIN_NAME = re.compile(r"[\w.:/-]+")
 def line_text(line: Line, allowance: float, archived: bool) -> str:
     """Return a line as text of `allowance` characters, or little more."""
     key = (min(allowance, line.size), archived)
-    text: str | None = line.derived.get(key)
+    text = line.texts.get(key)
     if text is None:
-        # A line that stands for long is cut to ever other lengths.
-        if len(line.derived) >= CACHED_TEXTS:
-            line.derived.clear()
+        # From compaction to compaction, a line is cut to other lengths.
+        if len(line.texts) >= MOST_CACHED_TEXTS:
+            line.texts.clear()
         text = write_line(shorten_line(line, allowance), archived)
-        line.derived[key] = text
+        line.texts[key] = text
     return text
 
 
@@ -107,7 +106,7 @@ def _write_words(line: Line, archived: bool) -> str:
 
 
 def _again(line: Line, archived: bool) -> str:
-    """Say of a message that comes again where all of it stands."""
+    """Say that a message was said before, and where all of it is."""
     if not line.same_as:
         return ""
     return f", again as in [{line.same_as}]" if archived else ", again"
@@ -142,7 +141,7 @@ def _shorten_call(line: Line, room: float) -> Line:
     line = _without_repeated_beginnings(line)
     args = _without_common_ends(line.args) if len(line.args) > 1 else line.args
     values = [value for _, value in args]
-    limits = _limits_of_parts([*values, line.outcome, line.text], room)
+    limits = _limits_of_values([*values, line.outcome, line.text], room)
     return replace(
         line,
         text=cut(line.text, limits.pop()),
@@ -153,22 +152,22 @@ def _shorten_call(line: Line, room: float) -> Line:
     )
 
 
-def _limits_of_parts(parts: Sequence[str], room: float) -> list[float]:
-    """Return the characters that each part of a call may take.
+def _limits_of_values(parts: Sequence[str], room: float) -> list[float]:
+    """Return the characters that each argument, the outcome and the reason of a call may take.
 
-    What is long gives way first: outputs and contents, which say least for their size. Names, such
-    as paths and ids, give way to nothing.
+    Long ones are cut first: outputs and contents, which say least for their size. Names, such as
+    paths and ids, are never cut.
 
     Args:
         parts: the values of the arguments, the outcome, and the reason.
         room: the characters for all of them.
     """
     sizes = [len(part) for part in parts]
-    room_of_long = room - sum(size for size in sizes if size <= LONG_PART)
-    long_sizes = [size for size in sizes if size > LONG_PART]
+    room_of_long = room - sum(size for size in sizes if size <= LONG_VALUE)
+    long_sizes = [size for size in sizes if size > LONG_VALUE]
     limit = common_limit(long_sizes, room_of_long)
-    if long_sizes and limit >= SHORTEST_LONG:
-        return [float(size) if size <= LONG_PART else limit for size in sizes]
+    if long_sizes and limit >= SHORTEST_CUT_VALUE:
+        return [float(size) if size <= LONG_VALUE else limit for size in sizes]
     is_name = [
         size <= LONGEST_NAME and not _SPACE.search(part)
         for size, part in zip(sizes, parts, strict=True)
@@ -210,7 +209,7 @@ def _head_share(line: Line) -> float:
 
 
 def _without_repeated_beginnings(line: Line) -> Line:
-    """Leave out of the arguments what the call of the same tool before also had."""
+    """Leave out the beginnings of arguments that the previous call of the tool also had."""
     if not line.repeated:
         return line
     args = tuple(

@@ -1,7 +1,7 @@
-"""What came of a call: its result in one line, and whether it says that the call failed.
+"""The outcome of a call: its result in one line, and whether it says that the call failed.
 
-The structure of a result counts. JSON becomes fields, lists of like records become tables with
-their columns named once, and other texts stand by their lines. The only phrases known here are
+JSON becomes fields, a list of similar records becomes a table with its columns named once, and any
+other text becomes its lines. The only phrases known here are
 those by which programs say how they ended, or that they refuse what was asked.
 """
 
@@ -58,7 +58,7 @@ REFUSAL_STEMS = (
     "want verweigert berechtigung permis permes accès acceso отказано brak "
     "权限 拒绝 許可 拒否 권한 거부"
 ).split()
-"""Such a text has one of these: to look for them takes less time."""
+"""Each text that `REFUSALS` matches contains one of these. It is faster to look for them first."""
 
 HTTP_ERROR = re.compile(
     r"(?:http(?:/\d(?:\.\d)?)?(?: (?:status|error))?(?: code)?:? |status(?: code)?:? )[45]\d\d\b"
@@ -69,19 +69,19 @@ HTTP_ERROR = re.compile(
 """A status of HTTP that says that a request failed, in small letters."""
 
 LONGEST_REFUSAL = 600
-"""Characters of a text up to which it may be a refusal. A longer one may only quote one."""
+"""Characters. A longer text is no refusal, but may quote one."""
 
 NO_ERROR = ("", "0", "false", "none", "null", "[]", "{}")
 """Values of an error that say that there was none."""
 
-FIRST_LINES = 4
-"""The first lines of a text, of which one may say how the program ended."""
+MOST_FIRST_LINES = 4
+"""How many of the first lines may say how the program ended."""
 
-LAST_LINES = 2
-"""The last lines of which one may say it."""
+MOST_LAST_LINES = 2
+"""How many of the last lines may say so."""
 
 ERROR_MARK = "error:"
-"""How tools begin an answer that has no other mark of a failure, in small letters."""
+"""The beginning, in small letters, of failures that no field and no exit code shows."""
 
 _HTTP_ERROR_CODE = re.compile(r"[45]\d\d(?: [a-z ]{1,40})?")
 _ENDED = re.compile(
@@ -100,7 +100,7 @@ class Outcome(NamedTuple):
         is_data: whether it is data. A record that is mostly what a program printed is not, because
             its end says what came of the call.
         failed: whether it says that the call failed.
-        by_words: whether words alone say so, which a text that was read may hold, too.
+        by_words: whether only words of the text say so. A file that was read may have such words.
     """
 
     text: str
@@ -138,7 +138,7 @@ def _outcome_of_json(text: str, args: Collection[str]) -> Outcome | None:
     try:
         line = data_text(ordered or data)
         return Outcome(line, not _is_mostly_printed(fields, text), _says_failed(ordered))
-    except RecursionError:  # it is nested so deep that it could just be read
+    except RecursionError:  # nested almost too deep to be parsed
         return None
 
 
@@ -199,10 +199,10 @@ def _take_off_tags(text: str) -> tuple[dict[str, str], str]:
 def _endings_in(lines: Sequence[str]) -> dict[str, str]:
     """Return how a program ended, as lines at the ends of its output say it."""
     endings: dict[str, str] = {}
-    for line in (*lines[-LAST_LINES:], *lines[:FIRST_LINES]):
+    for line in (*lines[-MOST_LAST_LINES:], *lines[:MOST_FIRST_LINES]):
         if match := _ENDED.fullmatch(line):
             endings["exit_code"] = match[1]
-    for line in lines[:FIRST_LINES]:
+    for line in lines[:MOST_FIRST_LINES]:
         name, _, value = line.partition(":")
         name = name.strip().lower().replace(" ", "_")
         if name in EXIT_CODES:
@@ -216,8 +216,8 @@ FORMS: tuple[Callable[[str, Collection[str]], Outcome | None], ...] = (
     _outcome_of_json,
     _outcome_of_output,
 )
-"""The forms of results. The first one that takes a text apart counts: a form returns None for a
-text of another form, and the last one takes any text."""
+"""The forms of results. Each function returns None for a text of another form; the last one takes
+any text. The first outcome that is not None is used."""
 
 
 def _says_failed(fields: Mapping[str, Any]) -> bool:

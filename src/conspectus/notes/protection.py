@@ -1,9 +1,9 @@
-"""Which messages of the user give way first where not all of their words fit.
+"""Which messages of the user give way first if not all of their words fit.
 
-A message gives way in steps: it is cut to ever fewer characters, and at last it is left out, and
-counted. `SHORTENING_ORDER` says when each step is taken. Among equals the longest are cut first,
-and those are left out first whose words most other messages have, too: what is said once would be
-lost, and what is said often is still there.
+A message gives way in steps: it is cut to ever fewer characters, and at last it is left out and
+counted. `SHORTENING_ORDER` says when each step is taken. Among equals, the longest messages are cut
+first. Messages whose words are also in many others are left out first, because those words then are
+still there.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import NamedTuple
 
 from conspectus.notes.data import Line
 
-CUT_LEVELS = (4_800, 2_400, 1_200, 600, 300)
+USERS_LEVELS = (4_800, 2_400, 1_200, 600, 300)
 """The characters to which a message is cut, step by step."""
 
-SHORT = 300
-"""A message that is cut to so many characters is short."""
+SHORT_CHARACTERS = 300
+"""A message that is cut to so many characters, or fewer, is short."""
 
 LAST_LEVELS = (150, 75, 40)
 """The characters to which a message that is never left out is cut at last."""
 
-TELLING = 4
-"""A message tells much if it has so many times the average of rare words a character."""
+TELLING_FACTOR = 4
+"""A message tells much if, for its length, its words are so many times as rare as the average."""
 
 ADDED_WORDS = 3
-"""Words that are added to those of a message when their rarity is averaged. So a message of one
-rare word is not the rarest."""
+"""Words that are added to those of a message when their rarity is averaged. So a message that is
+only one rare word is not the rarest."""
 
 _TERM = re.compile(r"(?=([\u0e00-\uffff]{2}))[\u0e00-\uffff]|([^\W_]+)")
 """Of scripts without spaces, from Thai on, each pair of characters; of others each word."""
@@ -49,20 +49,20 @@ class Protection(Enum):
     NEWEST = auto()
     """It is the newest message."""
     RULE = auto()
-    """It has statements that bind."""
+    """It has rules."""
     TASK = auto()
-    """It is the first message. So protected is also the newest one if it tells much or binds."""
+    """It is the first message, or the newest one if that tells much or binds."""
 
 
 class Turns(NamedTuple):
     """When each kind of step is taken; None: never."""
 
-    cut: int  # to more than `SHORT` characters
-    cut_short: int  # to `SHORT` characters
+    cut: int  # to more than `SHORT_CHARACTERS` characters
+    cut_short: int  # to `SHORT_CHARACTERS` characters
     leave_out: int | None = None
-    cut_to_rules: int = 1  # to its statements that bind
+    cut_to_rules: int = 1  # to its rules
     leave_out_rules: int = 7  # one after the other, those of the oldest message first
-    cut_last: int | None = None  # to `LAST_LEVELS`, of what stands without rules
+    cut_last: int | None = None  # to `LAST_LEVELS`, if it has no rules
 
 
 SHORTENING_ORDER: Mapping[Protection, Turns] = {
@@ -74,8 +74,8 @@ SHORTENING_ORDER: Mapping[Protection, Turns] = {
 }
 """The turn in which each step of a message is taken, by its protection. Lower turns come first.
 
-Of the rules those of the oldest message are left out first, so that none stands without a later
-statement that changes it."""
+Rules of the oldest message are left out first, so that no rule is shown without a later statement
+that changes it."""
 
 
 class ShorteningStep(NamedTuple):
@@ -111,7 +111,7 @@ class Vocabulary:
 
         Names made of digits do not count, because in a dump each of them is rare.
         """
-        much = TELLING * self._terms_per_character * line.size
+        much = TELLING_FACTOR * self._terms_per_character * line.size
         if self.rarity(position) <= much:
             return False
         words = filter(str.isalpha, self._terms[position])
@@ -156,12 +156,12 @@ class _Turn(NamedTuple):
 
 
 def _steps_of_cutting(position: int, line: Line, turns: Turns) -> list[_Turn]:
-    """Return the steps in which a message is cut, and none of its rules."""
+    """Return the steps in which a message is cut and keeps all of its rules."""
     least = line.size_with_rules(len(line.rules)) if line.rules else 0
     steps: list[_Turn] = []
-    for level in CUT_LEVELS:
+    for level in USERS_LEVELS:
         if least < level < line.size:
-            number = turns.cut if level > SHORT else turns.cut_short
+            number = turns.cut if level > SHORT_CHARACTERS else turns.cut_short
             steps.append(_Turn(number, -level, ShorteningStep(position, level)))
     if turns.cut_last is not None and not line.rules:
         for level in LAST_LEVELS:
@@ -171,9 +171,9 @@ def _steps_of_cutting(position: int, line: Line, turns: Turns) -> list[_Turn]:
 
 
 def _steps_of_rules(position: int, line: Line, turns: Turns) -> list[_Turn]:
-    """Return the steps that leave a message its rules, then fewer of them, the last ones first.
+    """Return the steps that leave a message only its rules, and then fewer and fewer of them.
 
-    Something is left of a message that always stays.
+    The last rule goes first. Of a message that is never left out, a little always stays.
     """
     steps: list[_Turn] = []
     always_stays = turns.leave_out is None
@@ -202,13 +202,11 @@ def _protection_of(line: Line, *, is_first: bool, is_newest: bool, is_telling: b
 
 def terms_of(line: Line) -> tuple[str, ...]:
     """Return the words of a line, once each, in the same order in every process."""
-    terms: tuple[str, ...] | None = line.derived.get("terms")
-    if terms is None:
+    if line.terms is None:
         text = line.text.casefold()
         if text.isascii():  # in half the time
             words = text.encode().translate(_ASCII_WORDS).decode().split()
         else:
             words = ["".join(groups) for groups in _TERM.findall(text)]
-        terms = tuple(dict.fromkeys(words))
-        line.derived["terms"] = terms
-    return terms
+        line.terms = tuple(dict.fromkeys(words))
+    return line.terms

@@ -13,7 +13,7 @@ from conspectus.notes.data import Kind, Line, Notes
 from conspectus.notes.line_text import line_text, shorten_line
 from conspectus.notes.room import Attempt, allowances, fill_room
 from conspectus.notes.tally import tally_of
-from conspectus.notes.todo import in_short
+from conspectus.notes.todo import todo_lines
 from conspectus.rules import rule_id
 
 IN_ORDER = "In order"
@@ -28,32 +28,32 @@ TALLY_ORDER: tuple[Kind, ...] = ("said", "done", "agent", "found")
 NOW = "# Now, before the messages below"
 """The heading of what is open."""
 
-SHARE_OF_ADVICE = 0.1
-"""The most of the room around the lines that such advice may take."""
+ADVICE_SHARE = 0.1
+"""The share of the room around the lines that how to recall may take."""
 
-PART_LINES = 12
-"""Lines that a part shows at least once lines are cut. Otherwise it is joined to the next one."""
+LEAST_PART_LINES = 12
+"""A part of the notes that shows fewer lines, when lines are cut, is joined to the next part."""
 
 KEPT_FACTOR = 2
-"""A record keeps so many times the characters of a line that the text shows."""
+"""A record keeps of each line so many times the characters that the text shows."""
 
-KEPT_OF_LINE = 300
-"""Characters of a line that a record keeps at least."""
+KEPT_LINE_CHARACTERS = 300
+"""Characters that a record keeps of each line in any case."""
 
-KEPT_OF_WORDS = 8_000
-"""Characters of a message of the user that a record keeps at least."""
+KEPT_WORDS_CHARACTERS = 8_000
+"""Characters that a record keeps of each message of the user in any case."""
 
-NAMED_LEFT_OUT = 24
-"""The most messages that are named because their rules have no room."""
+MOST_NAMED_LEFT_OUT = 24
+"""The most messages that are named because their rules were left out."""
 
-KEPT_LEFT_OUT = 64
-"""Up to so many lines that are left out stay in the record. More are replaced by their tally."""
+MOST_KEPT_LEFT_OUT = 64
+"""If more lines are left out, the record has only their tally."""
 
-SHARE_AROUND = 0.6
-"""The share of the room that each text around the lines may take."""
+AROUND_SHARE = 0.6
+"""The share of the room that the text before the lines may take, and the text behind them."""
 
 SMALLEST_LEVELS = (2_400, 1_200, 600, 300, 150, 75, 40)
-"""The characters of the first and the newest words if nothing else fits."""
+"""The characters of the first and the newest message of the user, tried if nothing else fits."""
 
 Allowed = tuple[Line, float]
 """A line with the characters that it may take."""
@@ -68,15 +68,15 @@ class NotesRenderer:
     The text is a condensed transcript: what was said and done in order, so that an answer stands
     under its question, and around it the goal, what was found, and what is open.
 
-    Where not all lines fit, they give way step by step: they are cut to ever fewer characters, and
-    at last they are counted. `protection.py` and `weights.py` say which line takes its next step
+    If not all lines fit, they give way step by step: they are cut to ever fewer characters, and at
+    last they are left out and counted. `protection.py` and `weights.py` say which line gives way
     first.
 
     Args:
-        parts: the notes, and what is added, oldest first.
+        parts: the notes so far, and the notes that are added to them, the oldest first.
 
     Attributes:
-        notes: all of it.
+        notes: all of these notes in one.
 
     Example:
         >>> NotesRenderer([Notes((Line("said", ("m2",), "Be brief."),))]).render(100, len)
@@ -103,7 +103,7 @@ class NotesRenderer:
 
     @property
     def rules(self) -> list[str]:
-        """All statements that bind, those of the program first, without what a person took out."""
+        """All rules, those of the program first, without those that a person has taken out."""
         removed = frozenset(self.notes.removed_rules)
         lines = (_without_rules(line, removed) for line in self.notes.lines)
         return [*self._program_rules(), *(rule for line in lines for rule in line.rules)]
@@ -130,7 +130,7 @@ class NotesRenderer:
         parts = self._shown_parts(calls=calls, words=words)
         lines = [line for part in parts for line in part]
         size = float(sum(line.size for line in lines))
-        room_around = int(room * SHARE_AROUND) if lines else room
+        room_around = int(room * AROUND_SHARE) if lines else room
         before = self._text_before(room_around, count)
         behind = self._text_behind(room_around, count)
 
@@ -139,8 +139,7 @@ class NotesRenderer:
             rules_left_out = _name_left_out(lines, allowed) if archived else ""
             groups = _group_parts(parts, allowed)
             if not names_changes:
-                groups = [[(_only_counted(line), limit) for line, limit in group]
-                          for group in groups]  # fmt: skip
+                groups = [_with_counts_only(group) for group in groups]
             blocks = [before, *_write_parts(groups, rules_left_out, archived), behind]
             text = "\n".join(filter(None, blocks))
             return Attempt(text, count(text), allowed)
@@ -164,7 +163,7 @@ class NotesRenderer:
             self._allowances = filled.attempt.allowances
             self._density = filled.density
             text = filled.attempt.text
-        self._rules_left_out = self._missing_rules(lines, text)
+        self._rules_left_out = self._rules_not_in(lines, text)
         return text
 
     @property
@@ -172,11 +171,13 @@ class NotesRenderer:
         """The rules that the last text has no room for, each with the id of its message."""
         return self._rules_left_out
 
-    def _missing_rules(self, lines: Sequence[Line], text: str) -> tuple[tuple[str, str], ...]:
-        shown = _plain(text)
+    def _rules_not_in(self, lines: Sequence[Line], text: str) -> tuple[tuple[str, str], ...]:
+        shown = _with_single_blanks(text)
         stated = [("", rule) for rule in self._program_rules()]
         stated += [(line.ids[0] if line.ids else "", rule) for line in lines for rule in line.rules]
-        return tuple(dict.fromkeys(pair for pair in stated if _plain(pair[1]) not in shown))
+        return tuple(
+            dict.fromkeys(pair for pair in stated if _with_single_blanks(pair[1]) not in shown)
+        )
 
     def _program_rules(self) -> list[str]:
         removed = self.notes.removed_rules
@@ -193,13 +194,17 @@ class NotesRenderer:
         pairs = [*zip(self.notes.lines, self._allowances, strict=True)]
         left_out = Counter(line.kind == "said" for line, allowed in pairs if not allowed)
         kept = [
-            float(allowed or bool(line.rules) or left_out[line.kind == "said"] <= KEPT_LEFT_OUT)
+            float(
+                allowed or bool(line.rules) or left_out[line.kind == "said"] <= MOST_KEPT_LEFT_OUT
+            )
             for line, allowed in pairs
         ]
         parts = _group_parts(self.notes.lines_by_part(), kept)
         return replace(
             notes,
-            lines=tuple(_recorded(line, allowed) for line, allowed in chain.from_iterable(parts)),
+            lines=tuple(
+                _shorten_for_record(line, allowed) for line, allowed in chain.from_iterable(parts)
+            ),
             parts=tuple(map(len, parts)),
             density=self._density,
         )
@@ -217,45 +222,45 @@ class NotesRenderer:
         ]
 
     def _text_before(self, room: int, count: Count) -> str:
-        """Return what stands before the lines: the program's rules, the goal, a text that came."""
+        """Return what comes before the lines: the rules of the program, the goal, `notes.text`."""
         rules = self._program_rules()
         while rules and count("\n".join(section("Rules", rules))) > room:
             rules.pop()
         blocks = [
             "\n".join(section("Rules", rules)),
-            _within("\n".join(section("Goal", self.notes.goal)), room, count),
-            _within(self.notes.text, room, count),
+            _cut_to_room("\n".join(section("Goal", self.notes.goal)), room, count),
+            _cut_to_room(self.notes.text, room, count),
         ]
         return "\n".join(filter(None, blocks))
 
     def _text_behind(self, room: int, count: Count) -> str:
-        """Return what stands behind the lines: what is open, and a summary of the caller's."""
+        """Return what comes after the lines: what is open, and `notes.summary`."""
         notes = self.notes
         about = notes.how_to_recall
-        if count(about) > room * SHARE_OF_ADVICE:
+        if count(about) > room * ADVICE_SHARE:
             about = ""
         lines = [
             *filter(None, [about]),
             *section("Order", [notes.below] if notes.below else []),
-            *section("Open", in_short(notes.todo or ())),
+            *section("Open", todo_lines(notes.todo or ())),
             *section("Next", notes.next),
             *section("Skills read", notes.skills),
         ]
         blocks: list[str] = []
         if lines:
-            blocks += [NOW, _within("\n".join(lines), room, count)]
+            blocks += [NOW, _cut_to_room("\n".join(lines), room, count)]
         if notes.summary:
-            blocks += ["## Summary", _within(notes.summary, room, count)]
+            blocks += ["## Summary", _cut_to_room(notes.summary, room, count)]
         return "\n".join(blocks)
 
 
-def _plain(text: str) -> str:
-    """Return a text in which any space is one blank, as items of a list are indented."""
+def _with_single_blanks(text: str) -> str:
+    """Return a text with single blanks, so that the indentation of an item does not matter."""
     return " ".join(text.split())
 
 
 def _without_rules(line: Line, removed: frozenset[str]) -> Line:
-    """Return a line without the rules that a person has taken out; its words stay."""
+    """Return a line without the rules that a person has taken out. Its text stays as it is."""
     if not removed or not line.rules:
         return line
     rules = tuple(rule for rule in line.rules if rule_id(rule) not in removed)
@@ -269,22 +274,27 @@ def _name_left_out(lines: Sequence[Line], allowed: Sequence[float]) -> str:
     for line, characters in zip(lines, allowed, strict=bool(allowed)):
         if not line.rules or characters >= line.size:
             continue
-        shown = _plain(line_text(line, characters, archived=True)) if characters else ""
-        missing = sum(_plain(rule) not in shown for rule in line.rules)
+        shown = (
+            _with_single_blanks(line_text(line, characters, archived=True)) if characters else ""
+        )
+        missing = sum(_with_single_blanks(rule) not in shown for rule in line.rules)
         if missing:
             number += missing
             ids |= dict.fromkeys(line.ids[:1])
     if not number:
         return ""
-    named = ", ".join([*ids][:NAMED_LEFT_OUT])
-    more = ", …" if len(ids) > NAMED_LEFT_OUT else ""
+    named = ", ".join([*ids][:MOST_NAMED_LEFT_OUT])
+    more = ", …" if len(ids) > MOST_NAMED_LEFT_OUT else ""
     plural = "s" if number > 1 else ""
     return f"({number} rule{plural} left out; recall {named}{more})"
 
 
-def _only_counted(line: Line) -> Line:
-    """Return a tally that names no changes and no records; any other line as it is."""
-    return replace(line, changes=(), records=()) if line.changes or line.records else line
+def _with_counts_only(group: Sequence[Allowed]) -> list[Allowed]:
+    """Return lines in which no tally names changes or records."""
+    return [
+        (replace(line, changes=(), records=()) if line.is_tally else line, characters)
+        for line, characters in group
+    ]
 
 
 def _write_parts(
@@ -304,8 +314,8 @@ def _write_parts(
 def _group_parts(parts: Sequence[Sequence[Line]], allowed: Sequence[float]) -> list[list[Allowed]]:
     """Return the lines of each part with the characters that they may take.
 
-    Without `allowed` all lines stand whole. Otherwise a part that shows few lines is joined to the
-    next one, and a tally stands for the lines of each kind that may take none.
+    Without `allowed`, all lines stay whole. Otherwise a part that shows few lines is joined to the
+    next one, and a tally replaces the lines of each kind that may take no characters.
     """
     if not allowed:
         return [[(line, line.size) for line in part] for part in parts if part]
@@ -313,7 +323,7 @@ def _group_parts(parts: Sequence[Sequence[Line]], allowed: Sequence[float]) -> l
     remaining = iter(allowed)
     for part in parts:
         pairs = [(line, next(remaining)) for line in part]
-        if groups and _number_shown(groups[-1]) < PART_LINES:
+        if groups and _number_shown(groups[-1]) < LEAST_PART_LINES:
             groups[-1] += pairs
         elif pairs:
             groups.append(pairs)
@@ -325,7 +335,7 @@ def _number_shown(pairs: Sequence[Allowed]) -> int:
 
 
 def _with_tallies(pairs: Sequence[Allowed]) -> list[Allowed]:
-    """Put a tally of each kind where the first of the lines stood that are left out."""
+    """Replace the lines that are left out by a tally of each kind, where the first one was."""
     left_out = [line for line, characters in pairs if line.is_tally or not characters]
     placed = [pair for pair in pairs if pair[1] and not pair[0].is_tally]
     for kind in TALLY_ORDER:
@@ -344,19 +354,22 @@ def _place_of_tally(tally: Line, placed: Sequence[Allowed]) -> int:
     return len(placed)
 
 
-def _recorded(line: Line, allowed: float) -> Line:
-    """Return as much of a line as a record keeps."""
-    kept = max(KEPT_FACTOR * allowed, KEPT_OF_WORDS if line.kind == "said" else KEPT_OF_LINE)
+def _shorten_for_record(line: Line, allowed: float) -> Line:
+    """Return a line as a record keeps it."""
+    kept = max(
+        KEPT_FACTOR * allowed,
+        KEPT_WORDS_CHARACTERS if line.kind == "said" else KEPT_LINE_CHARACTERS,
+    )
     if line.rules:
         kept = max(kept, line.size_with_rules(len(line.rules)))
-    # A line that is little longer stays, and with it the texts that were derived from it.
+    # A line that is only a little longer stays the same object, which has its texts already.
     return shorten_line(line, kept) if line.size > KEPT_FACTOR * kept else line
 
 
 def _write_least(lines: Sequence[Line], room: int, count: Count, archived: bool) -> str:
-    """Return the user's first and newest words in a room that not even tallies fit.
+    """Return the first and the newest message of the user, in a room too small for tallies.
 
-    Each message is cut by itself: no text may begin with one message and end with another.
+    Each message is cut by itself, so that no text begins with one message and ends with another.
     """
     said = [line for line in lines if line.kind == "said" and not line.is_tally]
     number = sum(line.stands_for or 1 for line in lines)
@@ -369,11 +382,11 @@ def _write_least(lines: Sequence[Line], room: int, count: Count, archived: bool)
             text = "\n".join([*(section(IN_ORDER, texts) or [f"## {IN_ORDER}"]), left_out])
             if count(text) <= room:
                 return text
-    return _within(left_out, room, count)
+    return _cut_to_room(left_out, room, count)
 
 
-def _within(text: str, room: int, count: Count) -> str:
-    """Return the beginning and the end of a text, as much as fits."""
+def _cut_to_room(text: str, room: int, count: Count) -> str:
+    """Return as much of the beginning and the end of a text as fits `room` tokens."""
     size = len(text)
     part = text
     while part and (tokens := count(part)) > room:

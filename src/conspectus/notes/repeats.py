@@ -1,4 +1,4 @@
-"""Messages that were said before: of one that comes again, only what differs is shown."""
+"""Messages that were said before. If one is said again, only what differs is shown."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from conspectus.notes.cutting import GAP, cut
 from conspectus.notes.data import Line
 
 SHORTEST_REPEATED = 80
-"""Characters from which on a message that comes again is not quoted whole."""
+"""Characters. A shorter message is quoted whole, also if it was said before."""
 
-NAMED_BY = 60
-"""Characters of a message that are quoted if all of it was said before."""
+NAMING_CHARACTERS = 60
+"""Characters that are quoted of a message of which all was said before."""
 
 _WORD_KINDS = ("said", "agent")
 _Key = tuple[str, str, bytes]
@@ -31,9 +31,9 @@ class SaidBefore:
                 self._remember(line, line.text)
 
     def shorten(self, line: Line) -> None:
-        """Leave of a new line what was not said before, and name the message that said the rest.
+        """Reduce a new line to what was not said before, and set the id of the message before.
 
-        A line that is new is remembered as it is.
+        A line that was not said before is only remembered.
         """
         text = line.text
         if len(text) < SHORTEST_REPEATED:
@@ -46,7 +46,7 @@ class SaidBefore:
         differing = _differing_lines(text, earlier_text)
         if 2 * len(differing) > len(text):
             return
-        line.text = differing or cut(text, NAMED_BY, 1.0)
+        line.text = differing or cut(text, NAMING_CHARACTERS, 1.0)
         line.same_as = earlier_id
 
     def _remember(self, line: Line, text: str) -> None:
@@ -55,7 +55,7 @@ class SaidBefore:
 
 
 def _key(line: Line, text: str) -> _Key:
-    """Return what messages of one speaker have in common that differ in digits alone."""
+    """Return a key that is equal for messages of one speaker that differ in digits alone."""
     return line.kind, line.speaker, text.encode(errors="replace").translate(None, b"0123456789")
 
 

@@ -12,27 +12,32 @@ from math import inf
 from typing import NamedTuple
 
 from conspectus.notes.data import Line
-from conspectus.notes.protection import LAST_LEVELS, SHORT, ShorteningStep, shortening_steps
+from conspectus.notes.protection import (
+    LAST_LEVELS,
+    SHORT_CHARACTERS,
+    ShorteningStep,
+    shortening_steps,
+)
 from conspectus.notes.weights import steps_by_weight
 
 USERS_SHARE = 0.5
 """The share of the room that the user's words may take if other lines need the remaining room."""
 
-MOST_OF_RULES = 0.95
-"""The most of the room that rules take from other lines."""
+MOST_RULES_SHARE = 0.95
+"""The share of the room up to which rules take room from other lines."""
 
 TASK_SHARE = 0.6
-"""The most of the room that the first message takes before other words of the user get some; less
-what their rules need."""
+"""The share of the room that the first message may take before other words of the user are cut.
+What their rules need is subtracted."""
 
 AIMED_SHARE = 0.96
-"""The share of its room that a text is to fill if something is cut."""
+"""The share of its room that a text should fill if something is cut."""
 
 SUFFICIENT_SHARE = 0.93
-"""The share of its room that is enough."""
+"""The share of its room from which on a text is long enough."""
 
 MOST_ATTEMPTS = 8
-"""How often a text is written to find its length."""
+"""How often a text is written at most until it fills its room."""
 
 MOST_DENSITY = 4.0
 """The most characters that are expected for a token. Lines without more than this for each token
@@ -109,41 +114,42 @@ def fill_room(
 
 
 def allowances(lines: Sequence[Line], characters: float) -> list[float]:
-    """Return the characters that each line may take, so that all take `characters`.
+    """Return the characters that each line may take, so that all together take `characters`.
 
-    A line that is only counted gets 0. The user's words take their share, or what their rules need
-    if that is more, the other lines what is left, and the words what these leave.
+    A line that is left out gets 0. First, lines of the user and lines with rules get their share,
+    or what the rules need if that is more. Other lines get what is left. What these do not need
+    goes back to the lines of the user.
     """
     allowed = [float(line.size) for line in lines]
-    words: dict[int, Line] = {}
+    users: dict[int, Line] = {}
     others: list[tuple[int, Line]] = []
     for position, line in enumerate(lines):
         if line.is_tally:
             continue
         if line.kind == "said" or line.rules:
-            words[position] = line
+            users[position] = line
         else:
             others.append((position, line))
     others.reverse()
-    size_of_words = sum(line.size for line in words.values())
+    size_of_users = sum(line.size for line in users.values())
     size_others = sum(line.size for _, line in others)
-    size_of_rules = sum(_least_size(line) for line in words.values())
-    size_that_stays = size_of_rules + _size_of_ends(words) if size_of_rules else 0.0
-    least = max(characters * USERS_SHARE, min(size_that_stays, characters * MOST_OF_RULES))
-    users_room = min(size_of_words, max(least, characters - size_others))
+    size_of_rules = sum(_least_size(line) for line in users.values())
+    size_that_stays = size_of_rules + _size_of_ends(users) if size_of_rules else 0.0
+    least = max(characters * USERS_SHARE, min(size_that_stays, characters * MOST_RULES_SHARE))
+    users_room = min(size_of_users, max(least, characters - size_others))
     free = characters - users_room - size_others
     if free < 0:
         free = _give_way(allowed, steps_by_weight(others), free)
-    free = users_room + free - size_of_words
+    free = users_room + free - size_of_users
     if free < 0:
-        free += _cap_task(allowed, words, characters * TASK_SHARE - size_of_rules, needed=-free)
+        free += _cap_task(allowed, users, characters * TASK_SHARE - size_of_rules, needed=-free)
     if free < 0:
-        _give_way(allowed, shortening_steps(words), free)
+        _give_way(allowed, shortening_steps(users), free)
     return allowed
 
 
 def _size_of_ends(words: Mapping[int, Line]) -> float:
-    """Return the characters that the first and the newest message take at least, with no rules."""
+    """Return the least characters of the first and the newest message, if these have no rules."""
     said = [line for line in words.values() if line.kind == "said"]
     ends = {id(line): line for line in (*said[:1], *said[-1:]) if not line.rules}
     return float(sum(min(line.size, LAST_LEVELS[0]) for line in ends.values()))
@@ -157,7 +163,7 @@ def _cap_task(allowed: list[float], words: Mapping[int, Line], room: float, need
     """
     for position, line in words.items():
         if line.kind == "said":
-            most = max(room + _least_size(line), _least_size(line), float(SHORT))
+            most = max(room + _least_size(line), _least_size(line), float(SHORT_CHARACTERS))
             freed = min(needed, max(0.0, allowed[position] - most))
             allowed[position] -= freed
             return freed
@@ -170,9 +176,9 @@ def _least_size(line: Line) -> float:
 
 
 def _give_way(allowed: list[float], steps: Iterable[ShorteningStep], free: float) -> float:
-    """Take steps while `free`, which is negative, is below 0; return what is free at the end.
+    """Shorten lines, step by step, until `free` is no longer negative; return what is then free.
 
-    What the last step freed too much goes back to the last lines that gave way.
+    If the last step has freed more than was needed, the lines that were shortened last get it back.
     """
     whole = [*allowed]
     taken: list[ShorteningStep] = []

@@ -1,4 +1,4 @@
-"""Which words of a line bind, beside those that a search has found."""
+"""Which rules the lines have: in order, and with later sentences about the same matter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IN_OTHER_LETTERS = re.compile(r"[A-Za-z]{2,}")
 
 
 def in_order(text: str, rules: Iterable[str]) -> tuple[str, ...]:
-    """Return the rules that stand in a text, in their order, without those within others.
+    """Return the rules that a text contains, in their order, without those inside others.
 
     Example:
         >>> in_order("Ask first. Never push.", ["Never push.", "Ask", "Ask first.", "Wait."])
@@ -54,27 +54,25 @@ def add_later_statements(
     Args:
         before: the lines so far.
         lines: the new lines, whose rules are added to.
-        find_rules: tells a rule from a sentence that only names what one names. Such a sentence
-            draws no further ones after it.
+        find_rules: returns the rules of a text. Only their names are looked for in later lines,
+            and not the names in sentences that were added here.
     """
     said = [line for line in (*before, *lines) if line.kind == "said" and not line.is_tally]
     texts = [line.text.casefold() for line in said]
-    few = _TellingNames(texts)
-    matters: set[str] = set()
+    telling_names = _TellingNames(texts)
+    named: set[str] = set()
 
-    def add_matters(line: Line) -> None:
+    def add_names(line: Line) -> None:
         if line.kind == "said":
-            matters.update(few.among(rule for rule in line.rules if find_rules(rule)))
+            named.update(telling_names.among(rule for rule in line.rules if find_rules(rule)))
 
     for line in before:
-        add_matters(line)
+        add_names(line)
     for line in lines:
-        if line.kind == "said" and not line.same_as and matters:
-            about = [
-                sentence for sentence in _sentences(line.text) if _holds_any(sentence, matters)
-            ]
+        if line.kind == "said" and not line.same_as and named:
+            about = [sentence for sentence in _sentences(line.text) if _holds_any(sentence, named)]
             line.rules = in_order(line.text, [*line.rules, *about])
-        add_matters(line)
+        add_names(line)
 
 
 def _holds_any(text: str, names: Iterable[str]) -> bool:
@@ -106,9 +104,9 @@ class _TellingNames:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Return what names things in a text, in any language."""
+    """Return the names in a text, in small letters, in any language."""
     names = set[str]()
-    begins = True  # a capital says nothing there
+    begins = True  # at the beginning of a sentence, where a capital says nothing
     for match in _TOKEN.finditer(text):
         token = match[0].strip("./@:-")
         if _is_name(token, begins):

@@ -13,19 +13,19 @@ SHELLS = frozenset(
 )
 """Names of tools that run a command of a shell, in small letters."""
 
-COMMANDS = ("command", "cmd", "script", "code", "")
-"""Names of the argument that has the command."""
+COMMAND_ARGUMENTS = ("command", "cmd", "script", "code", "")
+"""Names of the argument with the command."""
 
-LOOKING = frozenset(
+READING_PROGRAMS = frozenset(
     "cat head tail less more nl wc ls ll tree find fd grep egrep fgrep rg ag ack sort uniq cut tr "
     "column diff cmp comm stat file du df pwd which whereis type echo printf env printenv date "
     "whoami id hostname uname ps top free uptime jq yq xxd od strings md5sum sha256sum basename "
     "dirname realpath readlink awk cd true test [ export set".split()
 )
-"""Programs that only look, or only print."""
+"""Programs that only read or print."""
 
-LOOKING_GIT = frozenset("status diff log show blame grep ls-files rev-parse".split())
-"""Commands of git that only look."""
+READING_GIT_COMMANDS = frozenset("status diff log show blame grep ls-files rev-parse".split())
+"""Commands of git that only read."""
 
 _CHANGING = re.compile(
     r"(?:^|[\s;&|(])(?:sudo\s+)?(?:rm|mv|cp|mkdir|rmdir|touch|ln|chmod|chown|tee|patch|dd|install|kill|"
@@ -43,7 +43,8 @@ _QUOTED = re.compile(r"'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)")
 _HERE_TEXT = re.compile(
     r"<<-?[ \t]*(['\"]?)(\w{1,40})\1([^\n]*)\n(?:(?!\2\b)[^\n]*\n)*+(?:\2\b)?", re.MULTILINE
 )
-"""A text that a command has in itself, with the end of the line on which it is announced."""
+"""A text inside a command (`<<END`), with the rest of the line on which it is announced."""
+
 _SETTING = re.compile(r"^\w+=\S*\s+")
 
 LONGEST_COMMAND = 20_000
@@ -53,7 +54,7 @@ LONGEST_COMMAND = 20_000
 def command_in(args: Sequence[tuple[str, str]]) -> str:
     """Return the command among the arguments of a call of a shell."""
     last = args[-1][1] if args else ""
-    return next((value for name, value in args if name in COMMANDS), last)
+    return next((value for name, value in args if name in COMMAND_ARGUMENTS), last)
 
 
 def what_changes(command: str) -> str:
@@ -105,16 +106,16 @@ def effect_of_command(command: str) -> bool | None:
     if _IN_PLACE.search(command) or _WRITES_FILE.search(command) or _CHANGING.search(f"{command} "):
         return True
     parts = [part.strip() for part in _PARTS.split(command) if part.strip()]
-    return False if parts and all(map(_only_looks, parts)) else None
+    return False if parts and all(map(_only_reads, parts)) else None
 
 
-def _only_looks(part: str) -> bool:
+def _only_reads(part: str) -> bool:
     words = _SETTING.sub("", part).split()
     if not words:
         return True
     program = words[0].rpartition("/")[2]
     if program == "git":
-        return len(words) > 1 and words[1] in LOOKING_GIT
+        return len(words) > 1 and words[1] in READING_GIT_COMMANDS
     if program == "sed":
         return "-n" in words
-    return program in LOOKING
+    return program in READING_PROGRAMS

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from conspectus.notes.tools import PATHS
 
-FOLDER = "/mnt/skills"  # Where skills are, unless somebody says otherwise
+FOLDER = "/mnt/skills"
+"""The default folder of skills."""
 
 
 @dataclass(frozen=True, slots=True)

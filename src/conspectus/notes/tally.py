@@ -1,4 +1,4 @@
-"""Lines that are only counted any more: one line stands for them, a tally."""
+"""Tallies: one line that stands for lines that are left out, and counts them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from conspectus.notes.cutting import GAP, cut
 from conspectus.notes.data import Kind, Line
 from conspectus.notes.shell import SHELLS, command_in, what_changes
 
-NAMED_TOOLS = 12
-"""The most tools that a tally names; the calls of the others are added up."""
+MOST_NAMED_TOOLS = 12
+"""The most tools that a tally names. The calls of the others are counted together."""
 
-NAMED_CHANGES = 12
-"""The most calls that changed something which a tally names, the newest ones."""
+MOST_NAMED_CHANGES = 12
+"""The most calls with a change that a tally names, the newest ones."""
 
-NAMED_RECORDS = 4
-"""The most calls that found a record of which a tally gives values, the newest ones."""
+MOST_NAMED_RECORDS = 4
+"""The most calls with a record of which a tally has the values, the newest ones."""
 
 CHANGE_CHARACTERS = 40
 """The characters of what a call was about."""
@@ -24,13 +24,13 @@ CHANGE_CHARACTERS = 40
 RECORD_CHARACTERS = 60
 """The characters of a record that was found."""
 
-EFFECT_CHARACTERS = 40
+OUTCOME_CHARACTERS = 40
 """The characters of what came of such a call, if it answered with data."""
 
 NO_RESULT = "no result"
 """What came of a call that was never answered, or not yet."""
 
-EFFECT = " → "
+ARROW = " → "
 """Stands between what a call was about and what came of it."""
 
 WHAT_IS_LEFT_OUT: dict[Kind, tuple[str, str]] = {
@@ -38,14 +38,16 @@ WHAT_IS_LEFT_OUT: dict[Kind, tuple[str, str]] = {
     "agent": ("message of the agent or others", "messages of the agent or others"),
     "found": ("finding", "findings"),
 }
-"""What a tally counts, one of it and several."""
+"""The words for the lines that a tally counts, in the singular and the plural."""
 
 CELL = " | "
-CELLS_WITHIN = 200
-"""A result with such a sign among so many of its first characters is a table, and no record."""
+"""Stands between the cells of a table."""
 
-NAMED_MESSAGES = 12
-"""Up to so many messages of the user are named one by one; of more the first and the last."""
+TABLE_CHARACTERS = 200
+"""A result with a `CELL` among its first characters, so many, is a table and not a record."""
+
+MOST_NAMED_MESSAGES = 12
+"""Up to so many messages of the user are cited one by one. Of more, both ends are cited."""
 
 
 def tally_of(lines: Sequence[Line]) -> Line:
@@ -57,16 +59,16 @@ def tally_of(lines: Sequence[Line]) -> Line:
         if line.is_tally:
             calls.update({name: int(count) for name, count in line.args})
             for change in line.changes:
-                _add(changes, change)
+                _add_as_newest(changes, change)
             for record in line.records:
-                _add(records, record)
+                _add_as_newest(records, record)
             continue
         calls[line.call] += 1
-        is_open_end = line.failed or not line.outcome
-        if line.acts or (is_open_end and line.kind == "done" and line.effect is not False):
-            _add(changes, _name_of_change(line))
-        elif line.is_data and not line.failed and CELL not in line.outcome[:CELLS_WITHIN]:
-            _add(records, _name_of_record(line))
+        may_have_changed = line.failed or not line.outcome
+        if line.acts or (may_have_changed and line.kind == "done" and line.effect is not False):
+            _add_as_newest(changes, _name_of_change(line))
+        elif line.is_data and not line.failed and CELL not in line.outcome[:TABLE_CHARACTERS]:
+            _add_as_newest(records, _name_of_record(line))
     first = min(lines, key=lambda line: line.span)
     last = max(lines, key=lambda line: line.span[-1])
     return Line(
@@ -74,17 +76,17 @@ def tally_of(lines: Sequence[Line]) -> Line:
         # Findings cite messages in any order.
         () if first.kind == "found" else _ids_of_tally(lines, first, last),
         args=tuple((name, str(count)) for name, count in calls.items()),
-        changes=tuple(changes.values())[-NAMED_CHANGES:],
-        records=tuple(records.values())[-NAMED_RECORDS:],
+        changes=tuple(changes.values())[-MOST_NAMED_CHANGES:],
+        records=tuple(records.values())[-MOST_NAMED_RECORDS:],
         span=(first.span[0], last.span[-1]),
         stands_for=sum(line.stands_for or 1 for line in lines),
         failures=sum(line.failures if line.is_tally else line.failed for line in lines),
     )
 
 
-def _add(named: dict[str, str], name: str) -> None:
-    """Add the name of a call as the newest; an earlier one of the same thing goes."""
-    thing = name.partition(EFFECT)[0]
+def _add_as_newest(named: dict[str, str], name: str) -> None:
+    """Add the name of a call as the newest, in the place of an earlier one about the same thing."""
+    thing = name.partition(ARROW)[0]
     named.pop(thing, None)
     named[thing] = name
 
@@ -92,7 +94,7 @@ def _add(named: dict[str, str], name: str) -> None:
 def _name_of_record(line: Line) -> str:
     """Name a call that found a record by its tool, its arguments and the record's values."""
     about = cut(", ".join(value for _, value in line.args), CHANGE_CHARACTERS)
-    return f"{line.call} {about}{EFFECT}{cut(line.outcome, RECORD_CHARACTERS, 1.0)}"
+    return f"{line.call} {about}{ARROW}{cut(line.outcome, RECORD_CHARACTERS, 1.0)}"
 
 
 def _name_of_call(line: Line) -> str:
@@ -101,7 +103,8 @@ def _name_of_call(line: Line) -> str:
     if line.call.casefold() in SHELLS:
         about = what_changes(command_in(line.args)) or about
     is_long_path = "/" in about[:-CHANGE_CHARACTERS] and " " not in about
-    if is_long_path:  # its end tells it from others
+    if is_long_path:
+        # The end of a path tells it from others.
         about = GAP + about[1 - CHANGE_CHARACTERS :]
     return f"{line.call} {cut(about, CHANGE_CHARACTERS)}".strip()
 
@@ -110,16 +113,16 @@ def _name_of_change(line: Line) -> str:
     """Name a call that changed something by its tool, what it was about, and what came of it."""
     name = _name_of_call(line)
     if not line.outcome:
-        return f"{name}{EFFECT}{NO_RESULT}"
+        return f"{name}{ARROW}{NO_RESULT}"
     if line.failed:
-        return f"{name}{EFFECT}failed: {cut(line.outcome, EFFECT_CHARACTERS, 0.0)}"
-    return f"{name}{EFFECT}{cut(line.outcome, EFFECT_CHARACTERS, 1.0)}" if line.is_data else name
+        return f"{name}{ARROW}failed: {cut(line.outcome, OUTCOME_CHARACTERS, 0.0)}"
+    return f"{name}{ARROW}{cut(line.outcome, OUTCOME_CHARACTERS, 1.0)}" if line.is_data else name
 
 
 def _ids_of_tally(lines: Sequence[Line], first: Line, last: Line) -> tuple[str, ...]:
     """Return the ids of all messages if the user wrote them and they are few; else of both ends."""
     number = sum(line.stands_for or 1 for line in lines)
-    if first.kind == "said" and 2 < number <= NAMED_MESSAGES:
+    if first.kind == "said" and 2 < number <= MOST_NAMED_MESSAGES:
         in_order = sorted(lines, key=lambda line: line.span)
         ids = tuple(name for line in in_order for name in line.ids)
         if len(ids) == number:
@@ -156,8 +159,8 @@ def _where_to_recall(tally: Line) -> str:
 
 def _numbers_by_tool(tally: Line) -> str:
     calls = Counter({name: int(count) for name, count in tally.args}).most_common()
-    others = sum(count for _, count in calls[NAMED_TOOLS:])
-    shown = calls[:NAMED_TOOLS]
+    others = sum(count for _, count in calls[MOST_NAMED_TOOLS:])
+    shown = calls[:MOST_NAMED_TOOLS]
     if others:
         shown.append(("others", others))
     return ", ".join(f"{name} {count}" for name, count in shown)

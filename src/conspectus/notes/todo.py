@@ -10,8 +10,8 @@ from conspectus.notes.cutting import FIELD, one_line
 
 _BETWEEN_FIELDS = " | "
 
-DONE = frozenset(("completed", "complete", "done", "finished"))
-"""States of an item that is done."""
+DONE_STATES = frozenset(("completed", "complete", "done", "finished"))
+"""Values that say that an item is done."""
 
 
 def todo_items(args: str, argument: str, before: Sequence[str]) -> tuple[str, ...] | None:
@@ -44,14 +44,14 @@ def todo_items(args: str, argument: str, before: Sequence[str]) -> tuple[str, ..
     return (*unchanged, *items)
 
 
-def in_short(items: Sequence[str]) -> list[str]:
-    """Return the items that are open, and those that are done in one line behind them.
+def todo_lines(items: Sequence[str]) -> list[str]:
+    """Return a line for each open item, and one line for all that are done.
 
     Example:
-        >>> in_short(["hull | completed", "paint | pending", "sail | completed"])
+        >>> todo_lines(["hull | completed", "paint | pending", "sail | completed"])
         ['paint | pending', 'done: hull; sail']
     """
-    is_done = [not DONE.isdisjoint(item.casefold().split(_BETWEEN_FIELDS)) for item in items]
+    is_done = [not DONE_STATES.isdisjoint(item.casefold().split(_BETWEEN_FIELDS)) for item in items]
     lines = [item for item, done in zip(items, is_done, strict=True) if not done]
     done_items = [_without_state(item) for item, done in zip(items, is_done, strict=True) if done]
     return [*lines, f"done: {FIELD.join(done_items)}"] if done_items else lines
@@ -59,7 +59,7 @@ def in_short(items: Sequence[str]) -> list[str]:
 
 def _without_state(item: str) -> str:
     cells = item.split(_BETWEEN_FIELDS)
-    return _BETWEEN_FIELDS.join(cell for cell in cells if cell.casefold() not in DONE)
+    return _BETWEEN_FIELDS.join(cell for cell in cells if cell.casefold() not in DONE_STATES)
 
 
 def _item(row: Any) -> str:

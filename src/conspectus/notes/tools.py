@@ -47,8 +47,8 @@ class Tool:
     effect: bool | None = None
     todo: str = ""
     asks: bool = False
-    # the place of each argument that is shown before the others
     places: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    """The place of each argument that is shown before the others."""
 
     def __post_init__(self) -> None:
         shown_are_names = isinstance(self.show, tuple) and all(
@@ -94,13 +94,15 @@ TOOLS: tuple[Tool, ...] = (
 
 
 class ToolTable(dict[str, Tool]):
-    """Tools by name: a caller's own, those of the table, what tools say of themselves, openings.
+    """Tools by name: a caller's own, those of the table, and what tools say of themselves.
+
+    Names with a `*` are tried last.
 
     Args:
         own: tools that a caller has described.
 
     Attributes:
-        identity: these as a text; empty if there is none.
+        identity: the caller's own tools as a text; empty if there is none.
     """
 
     def __init__(self, own: Iterable[Tool] = ()) -> None:
@@ -112,15 +114,16 @@ class ToolTable(dict[str, Tool]):
     def learn(self, tools: Iterable[object]) -> None:
         """Take over MCP's `readOnlyHint` from the metadata of an agent's tools."""
         for tool in tools:
-            metadata, name = getattr(tool, "metadata", None), str(getattr(tool, "name", ""))
+            metadata = getattr(tool, "metadata", None)
+            name = str(getattr(tool, "name", ""))
             hint = metadata.get("readOnlyHint") if isinstance(metadata, dict) else None
             if isinstance(hint, bool):
                 self._hints[name.casefold()] = Tool(name, effect=not hint)
 
     def __missing__(self, name: str) -> Tool:
         name = name.casefold()
-        own = self._own.get(name) or _opening(self._own, name) if self._own else None
-        known = own or _TABLE.get(name) or self._hints.get(name) or _opening(_TABLE, name)
+        own = self._own.get(name) or _tool_by_prefix(self._own, name) if self._own else None
+        known = own or _TABLE.get(name) or self._hints.get(name) or _tool_by_prefix(_TABLE, name)
         return known or _UNKNOWN
 
 
@@ -128,7 +131,9 @@ _UNKNOWN = Tool("")
 _TABLE = {tool.name.casefold(): tool for tool in TOOLS}
 
 
-def _opening(tools: Mapping[str, Tool], name: str) -> Tool | None:
-    """Return the last tool with a `*` at its end that a name begins like."""
-    known = reversed([*tools.items()])
-    return next((t for n, t in known if n.endswith("*") and name.startswith(n[:-1])), None)
+def _tool_by_prefix(tools: Mapping[str, Tool], name: str) -> Tool | None:
+    """Return the last tool whose name ends with a `*` and matches the beginning of a name."""
+    for pattern, tool in reversed([*tools.items()]):
+        if pattern.endswith("*") and name.startswith(pattern[:-1]):
+            return tool
+    return None

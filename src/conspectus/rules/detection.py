@@ -25,28 +25,31 @@ from conspectus.rules.vocabulary import (
 )
 
 BINDING_POINTS = 3
-"""Points from which on a sentence binds."""
+"""A sentence binds from so many points on."""
+
+NUMBER_POINTS = 1
+"""The points of a number beside a phrase that needs one, as in "at most 5"."""
 
 QUESTION_POINTS = -2
-"""What a question counts: most ask what is the case."""
+"""The points of a question. Most questions do not bind, but ask what is the case."""
 
-LONGEST = 480
-"""Characters of a sentence; a longer one is no sentence, and is taken apart at its clauses."""
+LONGEST_SENTENCE = 480
+"""Characters. A longer text without the end of a sentence is divided at its clauses."""
 
-SHORT = 240
-"""Characters of a sentence with the one before it, up to which both are quoted together."""
+LONGEST_PAIR = 240
+"""Characters of a sentence and the one before it. If both have more, only the second is quoted."""
 
 MOST_RULES = 64
-"""Rules of one message; a text with more is a document."""
+"""The most rules of one message. A text with more is a document."""
 
 READ_CHARACTERS = 32_000
 """Characters at each end of a message that are read. What lies between them was pasted."""
 
-REMEMBERED_TEXTS = 2_000
-"""Texts that are remembered with their rules, at most."""
+MOST_REMEMBERED_TEXTS = 2_000
+"""The most texts that are remembered with their rules."""
 
-REMEMBERED_CHARACTERS = 8_000
-"""Characters of a text that is remembered, at most."""
+MOST_REMEMBERED_CHARACTERS = 8_000
+"""Characters. A longer text is not remembered."""
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _QUOTED = re.compile(
@@ -70,12 +73,13 @@ _POINTS_BACK = frozenset(
 _ARTICLES = frozenset(
     "the der die das den le la les el los las o a os as il lo i gli de het".split()
 )
-"""Words with which a sentence may point back, if it names no number."""
+"""Words with which a sentence may point back, if it has no number."""
 
+LEAST_SIGNS_OF_CODE = 3
+"""A sentence with fewer signs of code is no code."""
 
-FEWEST_SIGNS_OF_CODE = 3
-SHARE_OF_SIGNS_OF_CODE = 0.04
-"""Signs of code, of all characters, from which a sentence is taken for code."""
+LEAST_SHARE_OF_CODE = 0.04
+"""Nor is one in which signs of code are no larger share of all characters."""
 
 _WITHOUT_SIGNS_OF_CODE = str.maketrans("", "", "{}[]<>=;")
 
@@ -98,12 +102,12 @@ class _Sentence:
     text: str
     start: int
     binds: bool
-    heads_list: bool  # it ends with a colon, and speaks of something that binds
+    heads_list: bool  # it ends with a colon, and items below it bind
     is_item: bool
 
 
 def rule_id(text: str) -> str:
-    """Return the name by which a statement is taken out of the rules: eight digits and letters.
+    """Return the id by which a person takes a rule out: eight digits and letters.
 
     Equal statements have the same id, wherever they were said.
 
@@ -115,7 +119,7 @@ def rule_id(text: str) -> str:
 
 
 def statements_in(text: str) -> tuple[str, ...]:
-    """Return the words of the rules that a text states, in their order."""
+    """Return the rules of a text, word for word and in their order."""
     return tuple(rule.text for rule in find_rules(text))
 
 
@@ -132,12 +136,12 @@ def find_rules(text: str) -> tuple[Rule, ...]:
     rules = _remembered.get(text)
     if rules is None:
         rules = tuple(islice(_rules_at_ends(text), MOST_RULES))
-        if len(text) <= REMEMBERED_CHARACTERS:
+        if len(text) <= MOST_REMEMBERED_CHARACTERS:
             _remembered.put(text, rules)
     return rules
 
 
-_remembered: BoundedCache[str, tuple[Rule, ...]] = BoundedCache(REMEMBERED_TEXTS)
+_remembered: BoundedCache[str, tuple[Rule, ...]] = BoundedCache(MOST_REMEMBERED_TEXTS)
 
 
 def _rules_at_ends(text: str) -> Iterator[Rule]:
@@ -157,43 +161,48 @@ def _find(text: str) -> Iterator[Rule]:
     previous: _Sentence | None = None
     in_list = False
     for start, end in _sentence_spans(text):
-        sentence = _judged(text[start:end], start, vocabularies)
+        sentence = _judge(text[start:end], start, vocabularies)
         in_list = in_list and sentence.is_item
         if sentence.binds or in_list or sentence.heads_list:
-            yield _with_what_it_means(sentence, previous, text)
+            yield _rule_of(sentence, previous, text)
         in_list = in_list or sentence.heads_list
         previous = sentence
 
 
-def _judged(text: str, start: int, vocabularies: list[Vocabulary]) -> _Sentence:
+def _judge(text: str, start: int, vocabularies: list[Vocabulary]) -> _Sentence:
     plain = plain_form(text)
     without_quotations = _QUOTED.sub(" ", plain)
-    judged = without_quotations if any(map(str.isalnum, without_quotations)) else plain
+    own_words = without_quotations if any(map(str.isalnum, without_quotations)) else plain
     is_question = bool(_QUESTION.search(plain))
-    has_digit = any(map(str.isdigit, judged))
+    has_digit = any(map(str.isdigit, own_words))
     best = 0
-    parts = PlainSentence(judged)
+    parts = PlainSentence(own_words)
     for vocabulary in vocabularies:
         found = points_of(parts, vocabulary)
-        best = max(best, found.points + (has_digit and found.wants_number))
+        points = found.points
+        if has_digit and found.binds_with_number:
+            points += NUMBER_POINTS
+        best = max(best, points)
     heads_list = plain.rstrip("*_ ").endswith((":", "：")) and best >= BINDING_POINTS - 1
+    if is_question:
+        best += QUESTION_POINTS
     return _Sentence(
         text,
         start,
-        binds=best + QUESTION_POINTS * is_question >= BINDING_POINTS,
+        binds=best >= BINDING_POINTS,
         heads_list=heads_list,
         is_item=bool(ITEM.match(text)),
     )
 
 
-def _with_what_it_means(sentence: _Sentence, previous: _Sentence | None, text: str) -> Rule:
+def _rule_of(sentence: _Sentence, previous: _Sentence | None, text: str) -> Rule:
     """Return a sentence as a rule, with the one before it if it points back to that one."""
     if previous is not None and not previous.binds:
         first_word = next(iter(words_of(plain_form(sentence.text))), "")
         has_digit = any(map(str.isdigit, sentence.text))
         points_back = first_word in _POINTS_BACK or (first_word in _ARTICLES and not has_digit)
         both = text[previous.start : sentence.start + len(sentence.text)]
-        if points_back and len(both) <= SHORT and "\n\n" not in both:
+        if points_back and len(both) <= LONGEST_PAIR and "\n\n" not in both:
             return Rule(both, previous.start)
     return Rule(sentence.text, sentence.start)
 
@@ -217,7 +226,7 @@ def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
         begin = end
         if is_code or start >= stop or text[start] == ">" or _looks_like_code(text[start:stop]):
             continue
-        if stop - start <= LONGEST:
+        if stop - start <= LONGEST_SENTENCE:
             yield start, stop
         else:
             yield from _clause_spans(text, start, stop)
@@ -226,7 +235,7 @@ def _sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 def _looks_like_code(sentence: str) -> bool:
     """Tell whether a sentence without fences is code: many of its characters are signs of code."""
     signs = len(sentence) - len(sentence.translate(_WITHOUT_SIGNS_OF_CODE))
-    return signs >= FEWEST_SIGNS_OF_CODE and signs > SHARE_OF_SIGNS_OF_CODE * len(sentence)
+    return signs >= LEAST_SIGNS_OF_CODE and signs > LEAST_SHARE_OF_CODE * len(sentence)
 
 
 def _code_spans(text: str) -> list[tuple[int, int]]:
@@ -240,13 +249,13 @@ def _code_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _clause_spans(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of what is too long for a sentence, each as long as it may be."""
+    """Yield the parts of a text that is too long for a sentence, divided at its clauses."""
     begin = start
     last_clause = start
     for clause in _CLAUSE.finditer(text, start, stop):
-        if clause.end() - begin > LONGEST and last_clause > begin:
+        if clause.end() - begin > LONGEST_SENTENCE and last_clause > begin:
             yield begin, begin + len(text[begin:last_clause].rstrip())
             begin = last_clause
         last_clause = clause.end()
-    if stop - begin <= LONGEST:
+    if stop - begin <= LONGEST_SENTENCE:
         yield begin, stop

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-NEARBY = 40
-"""Characters on either side of a mark that tell whether a sentence ends there."""
+NEARBY_CHARACTERS = 40
+"""Characters before and after a mark that are looked at to decide whether a sentence ends there."""
 
-# Signs that end a sentence wherever they stand, and those that do so before a space or at the end.
 ANYWHERE = "。！？｡؟۔।॥։።፧፨។៕།༎᠃᠉꘎꛳"
+"""Signs that end a sentence wherever they are."""
+
 BEFORE_SPACE = ".!?…‼⁇⁈⁉｡"
+"""Signs that end a sentence before a space or at the end of the text."""
+
 _CLOSING = "\"'”’»›」』）)】］\\]》〉*_`"
 _SOURCES = r"(?:[ \t]*[\[【][^\[\]【】\n]{1,200}[\]】][.。]?)*"
 # A run of signs is tried once, from its beginning: a long one costs no more than its length.
@@ -40,7 +43,7 @@ def sentence_ends(text: str) -> Iterator[int]:
         if text[end.start()] != "." or _is_full_stop(text, end.start(), end.end()):
             yield end.end()
     for end in _LINE_END.finditer(text):
-        following = text[end.end() : end.end() + NEARBY]
+        following = text[end.end() : end.end() + NEARBY_CHARACTERS]
         is_indented = end[0].rpartition("\n")[2] != ""
         begins_block = bool(ITEM.match(following)) or end[0].count("\n") > 1 or not following
         if begins_block or not (is_indented or following[0].islower()):
@@ -48,9 +51,9 @@ def sentence_ends(text: str) -> Iterator[int]:
 
 
 def _is_full_stop(text: str, position: int, end: int) -> bool:
-    """Tell a full stop from that of an abbreviation, of an item, or of a number that was cut."""
-    preceding = text[max(0, position - NEARBY) : position]
-    next_char = text[end : end + NEARBY].lstrip()[:1]
+    """Tell whether a dot ends a sentence, and not an abbreviation, an item or half of a number."""
+    preceding = text[max(0, position - NEARBY_CHARACTERS) : position]
+    next_char = text[end : end + NEARBY_CHARACTERS].lstrip()[:1]
     if any(mark.search(preceding) for mark in (_LETTER, _NUMBER, _TITLE)) or next_char.islower():
         return False
     return end < len(text) or not preceding[-1:].isdigit()

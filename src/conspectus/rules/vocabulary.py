@@ -13,48 +13,48 @@ from typing import Any, NamedTuple
 POINTS = {
     "asked": 5,
     "strong": 3,
-    "medium": 2,
+    "medium": 2,  # binds only with more, such as a number: "at most 5"
     "scope": 1,
     "weak": 1,
     "neutral": 0,
     "against": -3,
 }
-"""What a phrase of each group counts."""
+"""The points of a phrase, by its group."""
 
 OPENING_POINTS = 3
-"""What the first word of a sentence counts, if it binds there."""
+"""The points of a first word that binds at the beginning of a sentence."""
 
 CONTRAST_POINTS = 2
-"""What a contrast behind a comma counts, as in "use this, not that"."""
+"""The points of a contrast behind a comma, as in "use this, not that"."""
 
-CONTRAST_WORDS = 6
+MOST_CONTRAST_WORDS = 6
 """The most words from such a comma to the end of the sentence."""
 
-ONCE = frozenset({"scope", "weak"})
+COUNTED_ONCE = frozenset({"scope", "weak"})
 """Groups that count once in a sentence: many such words say no more than a few."""
 
 LANGUAGE_CHARACTERS = 4_000
-"""Characters at the beginning of a text that tell its languages."""
+"""Characters at the beginning of a text by which its languages are recognised."""
 
-LIKELY = 0.5
+LIKELY_SHARE = 0.5
 """A language may be that of a text if it has this share of the common words of the likeliest."""
 
 TELLING_WORDS = 2
-"""Common words that tell a language; with fewer, a text may be in any."""
+"""Common words by which a language is recognised. With fewer, a text may be in any language."""
 
-LONG = 2_000
-"""Characters of a text from which on one without common words is no prose in any language."""
+LONG_TEXT_CHARACTERS = 2_000
+"""A text of so many characters without common words is no prose in any language."""
 
-REMEMBERED_WORDS = 20_000
-"""Words of texts that a vocabulary remembers, at most."""
+MOST_REMEMBERED_WORDS = 20_000
+"""The most words of texts that a vocabulary remembers."""
 
 POLITE_WORDS = frozenset(
     "please bitte also and und et y e en i и lütfen per s'il por proszę пожалуйста من".split()
 )
 """Words that may stand before the first word of a sentence that counts."""
 
-LEAST_PREFIXED = 3
-"""Letters from which on the first of a word may be a prefix."""
+LEAST_PREFIXED_LETTERS = 3
+"""The first letter of a word with more letters than this may be a prefix."""
 
 _LETTER_FORMS = str.maketrans(
     "أإآٱىيك’ʼ`", "ااااییک'''", "\u0640\u200c\u200d\u064b\u064c\u064d\u064e\u064f\u0650\u0651\u0652"
@@ -82,11 +82,11 @@ _SCRIPTS = (
 _TOLD_BY_LETTERS = frozenset(name for _, names in _SCRIPTS for name in names)
 
 
-class Found(NamedTuple):
-    """The points of a sentence, and whether a phrase in it needs a number to count."""
+class PhrasePoints(NamedTuple):
+    """The points of a sentence, and whether it has a phrase that binds together with a number."""
 
     points: int
-    wants_number: bool
+    binds_with_number: bool
 
 
 def plain_form(text: str) -> str:
@@ -126,7 +126,7 @@ class PlainSentence:
         """Its words behind the last comma, if they are few; empty for others."""
         _, comma, behind = self.text.rpartition(",")
         words = words_of(behind) if comma else []
-        return words if len(words) <= CONTRAST_WORDS else []
+        return words if len(words) <= MOST_CONTRAST_WORDS else []
 
 
 class Phrase(NamedTuple):
@@ -205,7 +205,7 @@ class SpacedVocabulary:
         return found
 
     def points_by_place(self, sentence: PlainSentence) -> int:
-        """Return what phrases count that bind at a place of the sentence only."""
+        """Return the points of phrases that bind only at one place of a sentence."""
         points = 0
         words = sentence.words
         if words and words[0] in POLITE_WORDS:
@@ -227,7 +227,7 @@ class SpacedVocabulary:
     def _remember_word(self, word: str) -> Sequence[Phrase]:
         """Look up the phrases that may begin with a word, the longest first."""
         phrases = self._look_up(word)
-        if len(self._by_word) >= REMEMBERED_WORDS:
+        if len(self._by_word) >= MOST_REMEMBERED_WORDS:
             self._by_word = {}
         self._by_word[word] = phrases
         return phrases
@@ -235,7 +235,7 @@ class SpacedVocabulary:
     def _look_up(self, word: str) -> Sequence[Phrase]:
         if word in self._by_first:
             return self._by_first[word]
-        if word.startswith(self._prefixes) and len(word) > LEAST_PREFIXED:
+        if word.startswith(self._prefixes) and len(word) > LEAST_PREFIXED_LETTERS:
             word = word[1:]
         if word in self._by_first:
             return self._by_first[word]
@@ -374,16 +374,16 @@ def vocabularies_for(text: str) -> list[Vocabulary]:
             times[name] = times.get(name, 0) + 1
     most = max(times.values(), default=0)
     if most >= TELLING_WORDS:
-        names += [name for name, number in times.items() if number >= LIKELY * most]
-    elif not names and len(text) < LONG:
+        names += [name for name, number in times.items() if number >= LIKELY_SHARE * most]
+    elif not names and len(text) < LONG_TEXT_CHARACTERS:
         names += [name for name in known.vocabularies if name not in _TOLD_BY_LETTERS]
     return [known.vocabularies[name] for name in names]
 
 
-def points_of(sentence: PlainSentence, vocabulary: Vocabulary) -> Found:
-    """Return what the phrases of a sentence count together."""
+def points_of(sentence: PlainSentence, vocabulary: Vocabulary) -> PhrasePoints:
+    """Return the points of all phrases of a sentence together."""
     groups = [group for _, group in vocabulary.groups_in(sentence)]
-    points = sum(POINTS[group] for group in groups if group not in ONCE)
-    points += sum(POINTS[group] for group in ONCE if group in groups)
+    points = sum(POINTS[group] for group in groups if group not in COUNTED_ONCE)
+    points += sum(POINTS[group] for group in COUNTED_ONCE if group in groups)
     points += vocabulary.points_by_place(sentence)
-    return Found(points, "medium" in groups)
+    return PhrasePoints(points, "medium" in groups)
