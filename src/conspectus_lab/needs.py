@@ -14,10 +14,10 @@ from functools import lru_cache
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-WORDS = 6
+QUOTED_WORDS = 6
 """Consecutive words around an identifier that must be there for it to count as quoted."""
 
-SHORTEST = 4
+SHORTEST_IDENTIFIER = 4
 """Minimum characters of an identifier."""
 
 _ENDINGS = "|".join(
@@ -78,7 +78,7 @@ def identifiers(text: str) -> frozenset[str]:
     return frozenset(
         value
         for value in values
-        if len(value) >= SHORTEST
+        if len(value) >= SHORTEST_IDENTIFIER
         and value.lower() not in _COMMON
         and _LETTER_OR_DIGIT.search(value)
     )
@@ -137,9 +137,9 @@ def quoted(
 ) -> set[str]:
     """Find the needed identifiers that the context quotes with the words around them.
 
-    `WORDS` consecutive words of an original line, with the identifier among them, must be in one
-    line of the context; or the whole line, if it is shorter. So a bare list of identifiers counts
-    nothing.
+    `QUOTED_WORDS` consecutive words of an original line, with the identifier among them, must be in
+    one line of the context; or the whole line, if it is shorter. So a bare list of identifiers
+    counts nothing.
     """
     if not needed:
         return set()
@@ -156,13 +156,13 @@ def quoted(
 
 
 def _windows(value: str, words: Sequence[str]) -> Iterator[str]:
-    """Yield all runs of `WORDS` words of a line around an identifier."""
+    """Yield all runs of `QUOTED_WORDS` words of a line around an identifier."""
     for index, word in enumerate(words):
         if value not in word and word not in value:
             continue
-        first = max(0, index - WORDS + 1)
-        last = max(0, min(index, len(words) - WORDS))
-        for start in range(first if len(words) > WORDS else 0, last + 1):
-            piece = " ".join(words[start : start + WORDS])
+        first = max(0, index - QUOTED_WORDS + 1)
+        last = max(0, min(index, len(words) - QUOTED_WORDS))
+        for start in range(first if len(words) > QUOTED_WORDS else 0, last + 1):
+            piece = " ".join(words[start : start + QUOTED_WORDS])
             if value in piece:
                 yield piece

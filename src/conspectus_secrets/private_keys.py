@@ -28,8 +28,11 @@ string."""
 _LINES = re.compile(rf"(?:{_NUMBER}|{_JOINT}|[\s'+,>|\\-]|[A-Za-z0-9+/=]{{16,}}+)*+")
 """The body of a key that is cut off."""
 
-LONGEST = 40_000  # Maximum characters of a private key; the longest have about 13,000
-LEAST = 40  # Fewest characters of base64 in a private key
+LONGEST_KEY = 40_000
+"""The most characters of a private key. The longest keys have about 13,000."""
+
+SHORTEST_KEY = 40
+"""The fewest characters of base64 in a private key."""
 
 
 def private_keys(text: str) -> Iterator[Secret]:
@@ -44,7 +47,7 @@ def private_keys(text: str) -> Iterator[Secret]:
         return
     begins = [match.span() for match in _BEGIN.finditer(text)]
     for (begin, body), (following, _) in pairwise([*begins, (len(text), 0)]):
-        limit = min(following, body + LONGEST)
+        limit = min(following, body + LONGEST_KEY)
         end = _END.search(text, body, limit)
         if end is None or '"' in re.sub(_JOINT, "", text[body : end.end()]):
             lines = _LINES.match(text, body, limit)
@@ -52,5 +55,5 @@ def private_keys(text: str) -> Iterator[Secret]:
         else:
             stop = end.end()
         base64 = re.findall(r"[A-Za-z0-9+/=]{12,}+", text[body:stop])
-        if sum(map(len, base64)) >= LEAST:
+        if sum(map(len, base64)) >= SHORTEST_KEY:
             yield Secret(begin, stop, "private-key")

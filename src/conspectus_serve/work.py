@@ -142,7 +142,7 @@ class LocalWork:
         entries = read_messages(history, scope)
         originals = [entries[index] for index in indexes]
         if engine.redaction is not None:
-            originals = run(engine.redaction.together(originals)).parts
+            originals = run(engine.redaction.redact_together(originals)).parts
         run(HistoryContext(engine, scope).store.store_originals(originals))
         return [original.key for original in originals]
 

@@ -243,7 +243,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         redaction = self._setup.engine.redaction
         if redaction is not None:
             # All together, because one message may name the secret in another.
-            entries = (await redaction.together(entries)).parts
+            entries = (await redaction.redact_together(entries)).parts
         texts = {key: f"## {key[:8]}: the original has expired or was forgotten\n" for key in keys}
         for entry in entries:
             about = ", ".join(filter(None, (entry.role, entry.name, entry.date)))

@@ -201,7 +201,7 @@ class Engine:
         if redaction is None or not texts:
             return list(texts)
         try:
-            clean, *_ = await redaction.together(texts)
+            clean, *_ = await redaction.redact_together(texts)
             return [new or (old and LEFT_NOTHING) for old, new in zip(texts, clean, strict=True)]
         except RedactionError as error:
             return [str(error)] * len(texts)

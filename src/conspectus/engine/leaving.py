@@ -159,7 +159,7 @@ class Leaving:
         """
         if self.redaction is None:
             return text
-        done = await self.redaction.together([text])
+        done = await self.redaction.redact_together([text])
         clean: str = done.parts[0]
         if text.strip() and not clean.strip():
             raise RedactionError(
@@ -307,7 +307,7 @@ async def _redact_texts(texts: LeavingTexts, redaction: Redaction) -> LeavingTex
     others = [texts.focus, texts.summary_in_force]
     others += texts.foreign_summaries
     others += texts_in(plain_notes)
-    done = await redaction.together([*messages, *others])
+    done = await redaction.redact_together([*messages, *others])
 
     clean_messages = done.parts[: len(messages)]
     clean_focus, clean_summary, *clean_texts = done.parts[len(messages) :]

@@ -50,10 +50,17 @@ TOLERANT = re.compile(
 GOES_ON = "(The conversation goes on.)"
 """Put before an answer at the start of a prompt, for templates that need the user to begin."""
 
-BETWEEN = "\n\n"  # between texts that are joined
-JOINED = "joined"  # key in a LangChain message's `additional_kwargs["conspectus"]`
+BETWEEN = "\n\n"
+"""Stands between texts that are joined."""
+
+JOINED = "joined"
+"""The key of the mark of a joined message, in `additional_kwargs["conspectus"]`."""
+
 HUMAN_TYPES = ("human", "HumanMessageChunk")
-REMEMBERED_JOINS = 16  # joined messages that are kept: an agent sends the same one at each step
+"""Values of `type` of LangChain's messages of the user."""
+
+REMEMBERED_JOINS = 16
+"""The most joined messages that are remembered: an agent sends the same one at each step."""
 
 
 class JoinedMessage(NamedTuple):

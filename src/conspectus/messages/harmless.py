@@ -48,8 +48,12 @@ _IS_INVISIBLE = re.compile(
 _SPECIAL = re.compile(r"[^\t-\r\x1c-~][^\t-\r\x1c-~]*+")
 """Characters that may look like other characters, or may be invisible."""
 
-FEW_SPECIAL = 16  # if a text has no more different ones, each is replaced in the whole text at once
-SPARSE = 16  # with more characters for each run of special ones, only the runs are translated
+FEW_SPECIAL = 16
+"""At most so many different special characters are each replaced in the whole text at once."""
+
+SPARSE_CHARACTERS = 16
+"""If there are more characters for each run of special ones, only the runs are translated."""
+
 _ALIKE = (
     "aаɑα AАΑ bвЬ BВΒ cсϲ CС dԁɗ eеҽ EЕΕ fƒ gɡց hһ HНΗ iіıɩι IІΙ lӏⅼǀ mм MМΜ nոռη NΝ oоοօ"
     " OОΟ pрρ PРΡ qԛ rг sѕ SЅ tтτ TТΤ uυսʋ vνѵ wѡԝ yуγ YУΥ xх XХ <‹〈\u2329⟨❮❰˂ᐸ≺ >›〉\u232a⟩❯❱˃ᐳ≻"
@@ -274,6 +278,6 @@ def _in_plain_letters(text: str) -> str:
         for character in special:
             text = text.replace(character, _SHAPES[ord(character)])
         return text
-    if len(runs) * SPARSE > len(text):
+    if len(runs) * SPARSE_CHARACTERS > len(text):
         return text.translate(_SHAPES)
     return _SPECIAL.sub(lambda run: run[0].translate(_SHAPES), text)

@@ -25,7 +25,8 @@ from conspectus.messages.message import Message
 if TYPE_CHECKING:
     from conspectus.messages.message import Source
 
-REMEMBERED_TAGS = 256  # tags as they are written, with the patterns of what closes them
+REMEMBERED_TAGS = 256
+"""The most tags whose closing patterns are remembered."""
 
 
 @dataclass(frozen=True)

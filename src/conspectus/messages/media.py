@@ -29,14 +29,25 @@ SIGNATURES: tuple[tuple[re.Pattern[bytes], MediaKind], ...] = (
 )
 """How files begin, for media that come without a type."""
 
-SIGNATURE_BYTES = 24  # of a file that are compared with these
+SIGNATURE_BYTES = 24
+"""Bytes at the beginning of a file that are compared with `SIGNATURES`."""
 
-ENCODED = 400  # a text of base64 of so many characters counts as encoded bytes, not as words
-MIN_LINE = 40  # characters of a line of base64
-MIN_LETTERS = 4  # different characters in it; a line of one or two signs is no base64
+LEAST_ENCODED_CHARACTERS = 400
+"""A shorter text of base64 counts as words, and not as encoded bytes."""
+
+LEAST_LINE_CHARACTERS = 40
+"""The fewest characters of a line of base64."""
+
+LEAST_DISTINCT_CHARACTERS = 4
+"""The fewest different characters in it. A line of one or two signs is no base64."""
+
+URL_SAFE = str.maketrans("-_", "+/")
+"""Translates the signs of base64 in addresses to the usual ones."""
+
+SEARCHED_NESTING = 24
+"""Levels of a value in which encoded bytes are looked for."""
+
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]+")
-URL_SAFE = str.maketrans("-_", "+/")  # signs of base64 in addresses, with the usual ones
-SEARCHED_NESTING = 24  # levels of a value in which encoded bytes are looked for
 _BYTES = (bytes, bytearray, memoryview)
 
 
@@ -126,15 +137,21 @@ def is_encoded(value: Any) -> bool:
     """
     if isinstance(value, str):
         if is_data_address(value):
-            return len(value) > ENCODED
-        lines = value[:ENCODED].split() if len(value) > ENCODED else []
-        has_long_lines = all(len(line) >= MIN_LINE for line in lines[:-1])
-        is_varied = len(set(value[:ENCODED])) >= MIN_LETTERS
+            return len(value) > LEAST_ENCODED_CHARACTERS
+        lines = (
+            value[:LEAST_ENCODED_CHARACTERS].split()
+            if len(value) > LEAST_ENCODED_CHARACTERS
+            else []
+        )
+        has_long_lines = all(len(line) >= LEAST_LINE_CHARACTERS for line in lines[:-1])
+        is_varied = len(set(value[:LEAST_ENCODED_CHARACTERS])) >= LEAST_DISTINCT_CHARACTERS
         if not lines or not has_long_lines or not is_varied:
             return False
         return all(map(_BASE64.fullmatch, lines))
     if isinstance(value, list):
-        beginning = value[:ENCODED] if len(value) > ENCODED else []
+        beginning = (
+            value[:LEAST_ENCODED_CHARACTERS] if len(value) > LEAST_ENCODED_CHARACTERS else []
+        )
         return bool(beginning) and all(type(part) is int and 0 <= part < 256 for part in beginning)
     return isinstance(value, _BYTES)
 
@@ -219,7 +236,7 @@ def _is_media(block: Mapping[str, Any]) -> bool:
 
 def _is_short(value: Any) -> bool:
     """Tell whether a value is a text that may name a file or its type."""
-    return isinstance(value, str) and len(value) < ENCODED
+    return isinstance(value, str) and len(value) < LEAST_ENCODED_CHARACTERS
 
 
 def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:

@@ -37,11 +37,15 @@ NOT_NEEDED = "conspectus_not_needed"
 """The mark with which a tool says that its result will not be needed again. It is a key of the
 message's `additional_kwargs` or `artifact`, or of the message itself if that is a dict."""
 
-TAG = "~conspectus"  # key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
-MAX_BITS = 4096  # of an integer; Python writes no number of more than 4,300 digits
+TAG = "~conspectus"
+"""The key of a tagged value: `{"~conspectus": "bytes", "value": ...}`."""
+
+MAX_BITS = 4096
+"""The most bits of an integer. Python writes no number of more than 4,300 digits."""
 
 THOUGHT_TYPES = frozenset({"thinking", "redacted_thinking"})
-MESSAGE_OVERHEAD = 1_000  # added to the characters of a remembered message
+MESSAGE_OVERHEAD = 1_000
+"""Added to the characters of each message that is remembered."""
 
 MAX_NESTING = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers

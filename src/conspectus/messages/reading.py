@@ -71,7 +71,7 @@ function's name follows."""
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
 PLAIN_FIELDS = frozenset(("role", "content", "id", "name", "tool_call_id"))
-"""A message with no other fields says nothing but the text in `content`."""
+"""A message with no other fields has only the text in `content`."""
 
 _NOT_OF_RESULT = frozenset(
     (*TOOL_USE, "type", "id", "call_id", "is_error", "status", "approval_request_id")
@@ -146,7 +146,11 @@ def read_messages(messages: Sequence[Source], thread: Hashable = None) -> list[M
 
 
 def read_message(message: Source, index: int = 0) -> Message:
-    """Read one message, without a key; errors as for `read_messages`."""
+    """Read one message, without a key.
+
+    Raises:
+        MessageError: as for `read_messages`.
+    """
     reference, remembered = _of_objects.get(id(message), (None, ()))
     is_known = reference is not None and reference() is message
     if is_known and is_unchanged(remembered[-1].copy, fields_of(message)):
@@ -183,7 +187,7 @@ def _forget(message: KeyedRef[int, Any]) -> None:
 
 
 def is_unchanged(copy: Any, content: Any) -> bool:
-    """Tell whether a message is as it was. Values are compared as in Python: 1 equals True."""
+    """Tell whether a message has not changed. Values are compared as in Python: 1 equals True."""
     try:
         return bool(copy == content)
     except Exception:  # a value in it cannot be compared
@@ -198,7 +202,7 @@ def _copy_to_compare(content: Any) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Copy what may change in place; other values are compared as they are."""
+    """Copy the parts that may be changed in place. Other values are returned as they are."""
     if isinstance(value, Mapping):
         return {key: _copied(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -395,9 +399,8 @@ class _Parts:
         if isinstance(function, Mapping) and function and not fields.get("tool_calls"):
             name = function.get("name") or ""
             self._add_call(f"{FUNCTION}{name}", name, function.get("arguments", ""))
-        self.add_content(
-            metadata.get("tool_outputs")
-        )  # of hosted tools, in ChatOpenAI's older form
+        # ChatOpenAI's older form has the results of hosted tools here.
+        self.add_content(metadata.get("tool_outputs"))
 
     def _add_thoughts(self, metadata: Mapping[str, Any]) -> None:
         """Add thoughts outside of the content. They are said to nobody, and not in `own`."""

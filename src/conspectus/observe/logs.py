@@ -10,7 +10,7 @@ from conspectus.observe.event import Event
 
 logger = logging.getLogger("conspectus")
 
-LONGEST = 500
+LONGEST_TEXT = 500
 """The most characters of a text in a line."""
 
 LONGEST_NAME = 64
@@ -146,8 +146,8 @@ def _on_one_line(record: logging.LogRecord) -> bool:
 def _escaped(value: object) -> str:
     """Return a text on one line, cut to a length."""
     text = safe_text(value)
-    if len(text) > LONGEST:
-        text = text[: LONGEST - 1] + "…"
+    if len(text) > LONGEST_TEXT:
+        text = text[: LONGEST_TEXT - 1] + "…"
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 

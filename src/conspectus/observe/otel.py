@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Meter, MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
-BAD = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
+FAILED_OUTCOMES = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
 """Outcomes that are errors of their span."""
 
-PLAIN = "name error outcome seconds tokens_before tokens_after messages money".split()
+PLAIN_FIELDS = "name error outcome seconds tokens_before tokens_after messages money".split()
 
 GEN_AI = {
     "name": "gen_ai.request.model",
@@ -176,7 +176,7 @@ class OpenTelemetry:
 
     def _end(self, span: Span, event: Event) -> None:
         span.set_attributes(attributes_of(event))
-        if event.outcome in BAD:
+        if event.outcome in FAILED_OUTCOMES:
             message = event.error_message if self._shows_messages else ""
             description = ": ".join(part for part in (event.error, message) if part)
             span.set_status(self._trace.StatusCode.ERROR, description or event.outcome)
@@ -221,7 +221,7 @@ def facts_of(event: Event) -> dict[str, Any]:
     Its scope and the text of its error are left out.
     """
     facts = {
-        **{name: getattr(event, name) for name in PLAIN},
+        **{name: getattr(event, name) for name in PLAIN_FIELDS},
         **{name: getattr(event.cost, name) or None for name in COUNTS},
         **event.extra,
     }

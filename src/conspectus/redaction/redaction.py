@@ -20,10 +20,17 @@ from conspectus.messages import Message, read_messages
 from conspectus.redaction.values import without_values
 from conspectus.redaction.walk import walk
 
-MAX_GROWTH = 4  # a redacted text has at most so many times the characters of the text
-MAX_ADDED = 1_000  # plus this number
-CLEAN_TEXTS = 20_000  # texts without a secret that are not scanned again
-CLEAN_CHARACTERS = 16_000_000  # of them
+MAX_GROWTH = 4
+"""A redacted text may have so many times the characters of the text."""
+
+MAX_ADDED_CHARACTERS = 1_000
+"""It may have so many more, as a short text may become a long mark."""
+
+CLEAN_TEXTS = 20_000
+"""The most texts without a secret that are remembered, so that they are not scanned again."""
+
+CLEAN_CHARACTERS = 16_000_000
+"""The most characters of these texts."""
 
 Values = Mapping[str, str]
 """Secrets with their kinds. They never leave the process."""
@@ -132,7 +139,7 @@ class Redaction:
             f"text, or an object with identity and redact(text, key=None), not {redactor!r:.200}"
         )
 
-    async def together(self, parts: Sequence[Message | str]) -> RedactedParts:
+    async def redact_together(self, parts: Sequence[Message | str]) -> RedactedParts:
         """Redact the messages and texts of one compaction; each secret is removed from all of them.
 
         Raises:
@@ -140,7 +147,7 @@ class Redaction:
         """
         try:
             redacted: RedactedParts = await call_either_way(
-                partial(self._together, parts), timeout=self.timeout
+                partial(self._redact_together, parts), timeout=self.timeout
             )
             return redacted
         except RedactionError:
@@ -151,14 +158,14 @@ class Redaction:
             reason = f"failed with {type(error).__name__}"
             raise self._error(reason, "mend it, or leave redact= out") from error
 
-    def _together(self, parts: Sequence[Message | str]) -> RedactedParts:
+    def _redact_together(self, parts: Sequence[Message | str]) -> RedactedParts:
         counts = [Counter[str]() for _ in parts]
         values = dict(self.values)
 
         def redact_alone(count: Counter[str], text: str, key: str | None) -> str:
             if not text:
                 return text
-            redacted = self._text(text, key)
+            redacted = self._redact_text(text, key)
             values.update(redacted.values)
             for kind, number in redacted.counts.items():
                 count[kind] += number
@@ -178,15 +185,15 @@ class Redaction:
             ]
         return RedactedParts(list(map(_as_given, redacted, parts)), counts, values)
 
-    def _text(self, text: str, key: str | None) -> Redacted:
+    def _redact_text(self, text: str, key: str | None) -> Redacted:
         """Redact one text, and check the answer."""
         if self.clean.get((key, text)):
             return Redacted(text)
-        redacted = self._answer(text, key)
-        if len(redacted.text) > MAX_GROWTH * len(text) + MAX_ADDED:
+        redacted = self._call_redactor(text, key)
+        if len(redacted.text) > MAX_GROWTH * len(text) + MAX_ADDED_CHARACTERS:
             raise self._error(f"made {len(redacted.text):,} characters of {len(text):,}")
         if redacted.text != text:
-            again = self._answer(redacted.text, key)
+            again = self._call_redactor(redacted.text, key)
             if again.text != redacted.text:
                 reason = "changes its own marks when it sees them again"
                 raise self._error(reason, "let it leave them")
@@ -194,7 +201,7 @@ class Redaction:
             self.clean.put((key, text), len(text))
         return redacted
 
-    def _answer(self, text: str, key: str | None) -> Redacted:
+    def _call_redactor(self, text: str, key: str | None) -> Redacted:
         answer: Any = self.redact(text, key)
         if isinstance(answer, Redacted):
             return answer

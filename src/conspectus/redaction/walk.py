@@ -22,12 +22,14 @@ FREE_DATA = frozenset(
 )
 """Keys of free data, which may have any form."""
 
-CALLS = ("tool_calls", "function_call")  # provider-specific keys that have no free data
+CALLS = ("tool_calls", "function_call")
+"""Keys of a provider's calls, which are no free data."""
 
 ENCODED = ("data", "base64", "file_data")
 """The keys of a block with a file in base64. If the file is a text, it is redacted."""
 
-TEXT_TYPES = ("json", "xml", "yaml")  # ends of MIME types that are texts, in addition to `text/...`
+TEXT_TYPES = ("json", "xml", "yaml")
+"""Ends of MIME types that are texts, in addition to `text/...`."""
 
 NAMING = frozenset("name key parameterkey parametername".split())
 VALUED = frozenset("value parametervalue".split())
