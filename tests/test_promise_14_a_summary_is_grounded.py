@@ -34,6 +34,19 @@ def request_of(name: str, **settings: Any) -> SummaryRequest:
     return SummaryRequest(entries[:-4], "", 4_000, estimate, kept=entries[-4:], **settings)
 
 
+def request_of_a_parser() -> SummaryRequest:
+    messages = [
+        {
+            "role": "user" if number % 2 == 0 else "assistant",
+            "content": f"In step {number} we consider the parser and its tests; the function "
+            f"parse_{number} returns wrong values. The log says error {number}, and the fix is to "
+            f"change the buffer size to {number * 8}.",
+        }
+        for number in range(60)
+    ]
+    return SummaryRequest(read_messages(messages), "", 4_000, estimate)
+
+
 def longest(texts: list[dict[str, Any]]) -> str:
     return max((text["text"] for text in texts), key=len)
 
@@ -58,6 +71,29 @@ def test_a_summary_of_another_conversation_is_refused(name, other):
     text = longest(CONVERSATIONS[other]["summaries"])
     reason = reason_not_a_summary(text, request_of(name))
     assert bool(reason) == (name != other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "用户打算5月去里斯本旅行，带2个孩子。助手建议住在 Alfama 的酒店。用户决定选便宜的航班。",
+        "ユーザーは5月に子供2人とリスボンへ旅行する予定である。アシスタントは川沿いのホテルを提案した。",
+        "Der Benutzer plant eine Reise nach Lissabon im Mai. Der Assistent schlug ein Hotel am "
+        "Rossio vor, für 85 Euro. Der Benutzer hat sich für den Flug um 21 Uhr entschieden.",
+    ],
+    ids=["zh", "ja", "de"],
+)
+def test_another_language_needs_names_or_numbers_of_the_messages(text):
+    assert reason_not_a_summary(text, request_of_a_parser())
+
+
+def test_one_common_number_is_no_ground():
+    text = (
+        "The user asked whether the tenancy agreement may be ended early. The assistant said "
+        "notice of three months is needed and the deposit is due back within 30 days. Open: the "
+        "landlord's letter."
+    )
+    assert "tells of nothing" in reason_not_a_summary(text, request_of_a_parser())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -160,3 +196,38 @@ def test_a_model_that_never_summarises_is_asked_twice_a_compaction():
             assert result.outcome != "compacted" or "no summary" in str(result.failures)
     assert compactions > 3
     assert len(model.calls) <= 2 * compactions
+
+
+class RefusesThenFails:
+    """Answers of a model whose first text is no summary, and whose second try fails."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, messages: list[Any]) -> str:
+        self.calls += 1
+        if self.calls % 2:
+            return "Sure! What would you like to do next?"
+        raise ConnectionError("the provider hung up")
+
+
+def test_a_model_that_fails_after_its_text_was_refused_is_not_asked_at_each_step():
+    answers = RefusesThenFails()
+    messages: list[Any] = []
+    steps_with_calls = 0
+    with Compactor(
+        ScriptedChatModel(answers=answers),
+        window=8_000,
+        trigger=("messages", 30),
+        keep=("messages", 6),
+        archive="memory:",
+    ) as compactor:
+        for number in range(90):
+            content = f"Ticket {number}: please look at module_{number} and its {number} tests."
+            messages.append({"role": "user", "content": content})
+            calls_before = answers.calls
+            result = compactor.compact(messages, thread_id="t")
+            steps_with_calls += answers.calls > calls_before
+            messages = [*result.messages, {"role": "assistant", "content": f"Done with {number}."}]
+            assert len(result.messages) < 30
+    assert 2 < steps_with_calls < 10

@@ -109,10 +109,13 @@ class SummaryError(ConspectusError):
         transient: whether the same request may succeed later: a rate limit, a timeout, a server
             that is down.
         retry_after: seconds that the provider asks to wait; None if it names none.
+        after_rejection: whether the summariser failed at its second try, and its first text was
+            rejected.
     """
 
     transient: bool = False
     retry_after: float | None = None
+    after_rejection: bool = False
 
 
 class SummaryRejected(SummaryError):

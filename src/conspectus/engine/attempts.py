@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conspectus.core.records import Cost
-from conspectus.errors import SummaryError
+from conspectus.errors import SummaryError, SummaryRejected
 
 
 class Attempts:
@@ -14,11 +14,13 @@ class Attempts:
     Attributes:
         spent: what all calls have cost, those that failed too.
         failures: why attempts failed, one sentence for each.
+        was_rejected: a text that was paid for was no summary.
     """
 
     def __init__(self) -> None:
         self.spent = Cost()
         self.failures: list[str] = []
+        self.was_rejected = False
 
     def add_cost(self, by: str, cost: Cost) -> None:
         """Enter what calls of a summariser have cost."""
@@ -26,6 +28,8 @@ class Attempts:
 
     def add_failure(self, by: str, error: SummaryError) -> None:
         """Enter why a summariser failed. Its cost is entered by `add_cost`."""
+        if isinstance(error, SummaryRejected) or error.after_rejection:
+            self.was_rejected = True
         reason = str(error)
         self.failures.append(reason if f"{by} " in reason else f"{by}: {reason}")
 

@@ -62,7 +62,7 @@ async def compact(
         view = await settle_branch(view)  # the store names the records of this history from now on
         if chain_at_first is None:
             chain_at_first = view.chain
-        if view.chain != chain_at_first:  # another worker has compacted the history
+        if _has_new_record(view.chain, chain_at_first):  # another worker has compacted the history
             request = replace(request, force=False)
         decision = await decide_with(view, request)
         if not isinstance(decision.plan, Compact):
@@ -79,6 +79,12 @@ async def compact(
             overtaken = error
     view = correct_sizes(await load_view(history, entries))
     return await report_overtaken(view, overtaken, spent)
+
+
+def _has_new_record(chain: Chain, before: Chain) -> bool:
+    """Tell whether a chain has a record that it did not have before; after an undo it has not."""
+    known = {record.id for record in before}
+    return any(record.id not in known for record in chain)
 
 
 async def carry_out(decision: Decision, attempts: Attempts, focus: str = "") -> CompactionResult:

@@ -203,9 +203,11 @@ async def _ask_in_turn(leaving: Leaving, attempts: Attempts) -> Draft:
             continue  # `attempts` has the reason
     try:
         return await _ask_up_to_three_times(leaving, last, attempts)
-    except SummaryRejected:
-        # Nobody knows whether it would answer better at the next step, and each try is paid for.
-        if last == EMBEDDED or leaving.engine.settings.on_failure != "degrade":
+    except SummaryError:
+        # Nobody knows whether a model whose text was rejected would answer better at the next step,
+        # and each try is paid for.
+        may_degrade = attempts.was_rejected and leaving.engine.settings.on_failure == "degrade"
+        if last == EMBEDDED or not may_degrade:
             raise
     return await _ask_up_to_three_times(leaving, EMBEDDED, attempts)
 

@@ -138,13 +138,23 @@ class ModelCalls:
         is_too_long = most is not None and self.count(answer.text) > most
         if once or not (answer.rejection_reason or is_too_long):
             return self._use_or_reject(answer)
-        if not self.is_model:  # a function cannot be told what was wrong
-            return self._use_or_reject(await self._call_once(prompt, check, size))
-        if answer.rejection_reason:
-            again = _with_complaint(prompt, answer.rejection_reason)
-            return self._use_or_reject(await self._call_once(again, check, self.size(again)))
+        if answer.rejection_reason or not self.is_model:
+            return self._use_or_reject(await self._call_again(prompt, answer, check, size))
         assert most is not None, "only an answer above `most` is shortened"
         return self._use_or_reject(await self._have_shortened(answer, check, most))
+
+    async def _call_again(
+        self, prompt: Prompt, answer: CallAnswer, check: AnswerCheck, size: int
+    ) -> CallAnswer:
+        """Ask a second time. A model is told why its answer was rejected; a function cannot be."""
+        if self.is_model:
+            prompt = _with_complaint(prompt, answer.rejection_reason)
+            size = self.size(prompt)
+        try:
+            return await self._call_once(prompt, check, size)
+        except SummaryError as error:
+            error.after_rejection = bool(answer.rejection_reason)
+            raise
 
     async def _have_shortened(
         self, answer: CallAnswer, check: AnswerCheck, most: int

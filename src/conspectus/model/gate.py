@@ -22,7 +22,7 @@ from conspectus.model.grounds import Grounds, distinct_share, grounds_of
 from conspectus.model.headings import heading_of, section_of
 from conspectus.model.prompts import TEXTS
 from conspectus.model.speech import language_of, shares_of_speech
-from conspectus.model.terms import plain, terms_of
+from conspectus.model.terms import Term, plain, terms_of
 
 LONGEST_ANSWER_CHARACTERS = 100_000
 """An answer of at most so many characters is never too long."""
@@ -50,6 +50,12 @@ LEAST_COPIED_WORDS = 25
 
 LEAST_NUMBERS = 4
 """If a text in another language has so many numbers, the messages must have half of them."""
+
+LEAST_FOREIGN_SHARE = 0.9
+"""A text with a larger share of words that no message has tells of something else."""
+
+DISTINCTIVE_DIGITS = 3
+"""A number with fewer digits may be in any two conversations."""
 
 LEAST_TERMS = 12
 """With fewer different words and names in the messages, a text is judged by its form alone."""
@@ -168,17 +174,44 @@ def reason_by_grounds(text: str, grounds: Grounds) -> str:
         return "it is one JSON or markup document, not lines that tell of the messages"
     if distinct_share(grounds.terms.words, REPEATED_WORDS) < LEAST_DISTINCT_SHARE:
         return "it says the same over and over"
-    if not grounds.grounded and not grounds.features["other_language"]:
+    if not grounds.grounded or _has_only_new_words(grounds):
         return f"it tells of nothing that is in the {grounds.messages:,} messages"
     numbers = grounds.terms.numbers
     known = sum(1 for term in grounds.grounded if term.kind == "number")
     is_translated = grounds.features["other_language"] and len(numbers) >= LEAST_NUMBERS
     if is_translated and known * 2 < len(numbers):
         return f"of {len(numbers):,} numbers in it, the messages have {known:,}"
+    if grounds.features["other_language"] and _names_other_things(grounds):
+        return "its names and numbers are in none of the messages"
     is_long = grounds.terms.size >= LEAST_COPIED_WORDS
     if is_long and grounds.features["copied"] > MOST_COPIED_SHARE:
         return "it copies one of the messages"
     return ""
+
+
+def _has_only_new_words(grounds: Grounds) -> bool:
+    """Tell whether a text in the language of the messages shares hardly a word with them."""
+    if grounds.features["other_language"]:
+        return False
+    knows_name = any(term.kind == "name" for term in grounds.grounded)
+    return grounds.features["new_words"] >= LEAST_FOREIGN_SHARE and not knows_name
+
+
+def _names_other_things(grounds: Grounds) -> bool:
+    """Tell whether a text has names and numbers, and the messages have none that tells much.
+
+    In another language than the messages, names and numbers are all that both can have.
+    """
+    if len(grounds.terms.numbers) + len(grounds.terms.names) < LEAST_MARKED:
+        return False
+    known = [term for term in grounds.grounded if term.kind != "word"]
+    return len(known) <= 1 and not any(_is_distinctive(term) for term in known)
+
+
+def _is_distinctive(term: Term) -> bool:
+    """Tell whether a name or number is seldom in two conversations by chance."""
+    digits = sum(map(str.isdecimal, term.text))
+    return term.kind == "name" or digits >= DISTINCTIVE_DIGITS
 
 
 def score(features: Mapping[str, float]) -> float:
