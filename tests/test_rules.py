@@ -68,6 +68,20 @@ def test_a_sentence_that_points_back_is_found_with_its_subject() -> None:
     assert found(text) == [text]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Always\u200b use tabs.",
+        "Al\u00adways use tabs.",
+        "\u2068Never\u2069 push to main.",
+        "\u202eNever\u202c push to main.",
+        "Ｎｅｖｅｒ push to main.",
+    ],
+)
+def test_signs_that_nobody_sees_hide_no_rule(text: str) -> None:
+    assert [rule.text for rule in find_rules(text)] == [text]
+
+
 def test_items_under_a_heading_of_rules_bind() -> None:
     text = "Rules for this project:\n- two spaces\n- one class a file\n\nNow open the first file."
 

@@ -61,6 +61,10 @@ _LETTER_FORMS = str.maketrans(
 )
 """Letters of Arabic and Persian that are written in several ways, vowel signs, and apostrophes."""
 
+_INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+"""Signs without a form of their own, which come with text that was copied: soft hyphens, joints of
+width zero, and marks of the direction of writing."""
+
 _WORD = re.compile(r"[^\s!-&(-/:-@\[-^`{-~¡¿«»‐-‘“-‧‹›،؛؟۔।॥·;、。！？：…'#]+'?|:")
 """A word, with an apostrophe at its end, or a colon."""
 
@@ -90,9 +94,15 @@ class PhrasePoints(NamedTuple):
 
 
 def plain_form(text: str) -> str:
-    """Return a text in small letters, each letter written in one way."""
+    """Return a text in small letters, each letter written in one way, without invisible signs.
+
+    Example:
+        >>> plain_form("Ｎｅｖｅｒ\\u200b push")
+        'never push'
+    """
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text.replace("İ", "i")).translate(_LETTER_FORMS)
+        text = _INVISIBLE.sub("", text.replace("İ", "i"))
+        text = unicodedata.normalize("NFKC", text).translate(_LETTER_FORMS)
     return text.casefold()
 
 
