@@ -102,6 +102,8 @@ SUMMARIZERS: dict[str, Callable[[str], dict[str, Any]]] = {
     "a function": by_function,
     "a model with our prompt": by_model,
 }
+MOST_REFUSED = 1.0  # percent of true summaries
+MOST_ACCEPTED = {"a function": 8.0, "a model with our prompt": 2.0}  # percent of other answers
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -119,11 +121,11 @@ def rows(quick: bool) -> Iterator[Row]:
             if is_accepted != example.is_summary:
                 errors[example.is_summary] += 1
                 wrong[example.group] += 1
-        for is_summary, title in (
-            (True, f"true summaries refused, by {name}"),
-            (False, f"answers that are no summaries accepted, by {name}"),
+        for is_summary, title, asked in (
+            (True, f"true summaries refused, by {name}", MOST_REFUSED),
+            (False, f"answers that are no summaries accepted, by {name}", MOST_ACCEPTED[name]),
         ):
             groups = {example.group for example in examples if example.is_summary is is_summary}
             found = ", ".join(f"{group} {wrong[group]}" for group in sorted(groups) if wrong[group])
-            share = errors[is_summary] / counts[is_summary]
-            yield Row(title, share, None, "", f"of {counts[is_summary]}: {found or 'none'}")
+            share = 100 * errors[is_summary] / counts[is_summary]
+            yield Row(title, share, asked, "%", f"of {counts[is_summary]}: {found or 'none'}")

@@ -177,7 +177,7 @@ BAD_ANSWERS = {
     "thoughts that nobody opened": ("what matters is the cache [u0]</think>", "empty"),
     "thoughts without an end": ("<thinking>the user wants [u0]\n## Goal\n- ship [u0]", "empty"),
     "a dash": ("- ", "empty"),
-    "a reply": ("Sure, I will look at the cache next. Shall I?", "speaks to somebody"),
+    "a reply": ("Sure, I will look at the cache next. Shall I?", "tells of nothing"),
     "JSON": ('{"goal": "ship it [u0]", "next": ["test it [r0]"]}', "JSON"),
     "the prompt": (
         "You hand over long work to a colleague who will see notes on it and the newest messages, "
