@@ -34,8 +34,10 @@ from conspectus.engine.attempts import Attempts
 from conspectus.engine.branches import load_view
 from conspectus.engine.compaction import compact
 from conspectus.engine.decision import (
+    CompactionDecision,
     CompactionRequest,
     Decision,
+    UnchangedDecision,
     base_of,
     decide,
     fits_by_counter,
@@ -97,7 +99,9 @@ async def compact_with_drafts(
         return decision
 
     result = await compact(history, entries, request, decide_with_drafts)
-    if result.record is not None and decision is not None and decision.draft is not None:
+    if result.record is None or not isinstance(decision, CompactionDecision):
+        return result
+    if decision.draft is not None:
         facts = {"waited": decision.waited, "messages": len(decision.draft.read)}
         emit("preparation", history.scope, name="swapped_in", **facts)
     return result
@@ -113,7 +117,7 @@ async def use_prepared_draft(decision: Decision) -> Decision:
     view = decision.view
     history = view.history
     preparations = _preparations_of(history)
-    if not isinstance(decision.plan, Compact):
+    if not isinstance(decision, CompactionDecision):
         if isinstance(decision.plan, Keep):
             _prepare_if_near(view)
         return decision
@@ -128,7 +132,7 @@ async def use_prepared_draft(decision: Decision) -> Decision:
     if not history.exceeds_window(view.size) and not has_ended:
         prepare_view(view)
         emit("preparation", history.scope, name="kept_meanwhile")
-        return replace(decision, plan=Keep(KEPT_WHILE_PREPARING, view.size.tokens, preparing=True))
+        return UnchangedDecision(view, Keep(KEPT_WHILE_PREPARING, view.size.tokens, preparing=True))
     if preparation is None or not preparation.under_way:
         return decision
     return await _wait_for_draft(decision, preparation)
@@ -141,17 +145,18 @@ def _preparations_of(history: HistoryContext) -> Preparations:
     return preparations
 
 
-def _may_be_prepared(decision: Decision) -> bool:
+def _may_be_prepared(decision: CompactionDecision) -> bool:
     """Tell whether a draft may be waited for: nothing has failed, and it would be enough."""
     view = decision.view
     plan = decision.plan
-    assert isinstance(plan, Compact)
     over = view.history.exceeds_window(view.size)
     failed = view.history.memory.failure_of(view.head_id, view.size.messages, over)
     return plan.makes_summary and failed is None and plan.fits
 
 
-async def _wait_for_draft(decision: Decision, preparation: Preparation) -> Decision:
+async def _wait_for_draft(
+    decision: CompactionDecision, preparation: Preparation
+) -> CompactionDecision:
     """Return the decision after a preparation has ended, or has taken too long for a summariser."""
     history = decision.view.history
     start = time.monotonic()
@@ -169,17 +174,16 @@ class _DraftSearch(NamedTuple):
     """What a search for a finished draft has found."""
 
     found_any: bool  # there is a draft, whether it fits the history or not
-    decision: Decision  # with the draft if it fits, else as it was
+    decision: CompactionDecision  # with the draft if it fits, else as it was
 
 
-async def _find_finished_draft(decision: Decision) -> _DraftSearch:
+async def _find_finished_draft(decision: CompactionDecision) -> _DraftSearch:
     """Look for a finished draft, and put it into the decision if it fits the history.
 
     A draft that does not fit stays where it is, and is not used.
     """
     view = decision.view
     plan = decision.plan
-    assert isinstance(plan, Compact)
     draft = await view.history.store.find_draft(await _name_draft(view))
     if draft is None:
         return _DraftSearch(found_any=False, decision=decision)
@@ -378,7 +382,7 @@ async def _write_draft(
             return 0, "messages are only clipped"
         if await check_prepared_in_vain(view):
             return 0, IN_VAIN
-        leaving = await gather_leaving(Decision(view, plan))
+        leaving = await gather_leaving(CompactionDecision(view, plan))
         await history.store.store_originals(leaving.messages_to_archive)
         written = await find_or_write(leaving, Attempts())
         # Summaries of other libraries were read as what was known before.

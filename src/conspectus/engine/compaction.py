@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conspectus.core.plan_types import Compact
 from conspectus.core.records import Chain, Cost, Record
 from conspectus.engine.approval import ask_for_approval
 from conspectus.engine.attempts import Attempts
 from conspectus.engine.branches import load_view, settle_branch
-from conspectus.engine.decision import CompactionRequest, Decide, Decision, decide
+from conspectus.engine.decision import (
+    CompactionDecision,
+    CompactionRequest,
+    Decide,
+    decide,
+)
 from conspectus.engine.failures import forget_failure, remember_failure
 from conspectus.engine.fitting import check_budget, fit_record
 from conspectus.engine.history import HistoryContext
@@ -25,12 +29,10 @@ from conspectus.engine.quiet import remember_if_quiet
 from conspectus.engine.reporting import (
     Committed,
     notify_unexpected,
-    raise_if_wanted,
     report_compacted,
     report_failure,
     report_overtaken,
     report_unchanged,
-    result_of_failure,
 )
 from conspectus.engine.result import CompactionResult
 from conspectus.engine.summary import find_or_write
@@ -65,8 +67,8 @@ async def compact(
         if _has_new_record(view.chain, chain_at_first):  # another worker has compacted the history
             request = replace(request, force=False)
         decision = await decide_with(view, request)
-        if not isinstance(decision.plan, Compact):
-            result = report_unchanged(decision.view, decision.plan)
+        if not isinstance(decision, CompactionDecision):
+            result = report_unchanged(decision)
             # `view`, not `decision.view`: the short path (`quiet`) compares estimates.
             remember_if_quiet(view, decision.plan, result)
             return replace(result, cost=spent)
@@ -87,7 +89,9 @@ def _has_new_record(chain: Chain, before: Chain) -> bool:
     return any(record.id not in known for record in chain)
 
 
-async def carry_out(decision: Decision, attempts: Attempts, focus: str = "") -> CompactionResult:
+async def carry_out(
+    decision: CompactionDecision, attempts: Attempts, focus: str = ""
+) -> CompactionResult:
     """Put a decision in force and report it, or why the history stays as it was.
 
     All that is spent is entered in `attempts`, also if this raises an error.
@@ -107,9 +111,7 @@ async def carry_out(decision: Decision, attempts: Attempts, focus: str = "") -> 
             raise  # `compact` begins again
         except ConspectusError as error:
             await remember_failure(decision.view, error)
-            failure = await report_failure(decision, leaving, error, attempts, observation)
-            raise_if_wanted(decision, error, attempts)
-            return result_of_failure(decision, failure, attempts)
+            return await report_failure(decision, leaving, error, attempts, observation)
         except Exception as error:
             # A function of the caller has failed, or `interrupt()` leaves the node.
             await notify_unexpected(decision, error)
@@ -157,10 +159,9 @@ async def commit(leaving: Leaving, record: Record) -> None:
 # What listeners and hooks are told
 
 
-def _observing_compaction(decision: Decision) -> Observation:
+def _observing_compaction(decision: CompactionDecision) -> Observation:
     """Observe a compaction: its event begins and ends with the `with` block."""
     plan = decision.plan
-    assert isinstance(plan, Compact), "only a plan to compact is carried out"
     history = decision.view.history
     observation = Observation(
         "compaction",
@@ -175,10 +176,9 @@ def _observing_compaction(decision: Decision) -> Observation:
     return observation
 
 
-async def _notify_start(decision: Decision) -> None:
+async def _notify_start(decision: CompactionDecision) -> None:
     """Tell the caller's listener that a compaction begins."""
     plan = decision.plan
-    assert isinstance(plan, Compact), "only a plan to compact is carried out"
     history = decision.view.history
     await history.engine.notify(
         history.scope,

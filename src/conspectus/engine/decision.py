@@ -56,13 +56,31 @@ class CompactionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """The plan for a view."""
+class UnchangedDecision:
+    """The decision to leave a view as it is."""
 
     view: View
-    plan: Plan
+    plan: Keep | Stuck
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionDecision:
+    """The decision to compact a view."""
+
+    view: View
+    plan: Compact
     draft: Draft | None = None  # a draft that was prepared for just this plan, if any
     waited: float = 0.0  # seconds that the caller has waited for such a draft
+
+
+Decision = UnchangedDecision | CompactionDecision
+
+
+def decision_of(view: View, plan: Plan) -> Decision:
+    """Return the decision that a plan makes of a view."""
+    if isinstance(plan, Compact):
+        return CompactionDecision(view, plan)
+    return UnchangedDecision(view, plan)
 
 
 Decide = Callable[[View, CompactionRequest], Awaitable[Decision]]
@@ -83,7 +101,7 @@ async def decide(view: View, request: CompactionRequest) -> Decision:
         failure_is_new = await take_over_failure(view, plan)
         if failure_is_new:  # another plan may follow from it
             plan = measured_plan(view, plan_within)
-    return Decision(view, plan)
+    return decision_of(view, plan)
 
 
 # The plan of the core

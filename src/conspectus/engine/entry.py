@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conspectus.bridge import run_in_worker
-from conspectus.core.plan_types import Compact
 from conspectus.engine.attempts import Attempts
 from conspectus.engine.background import compact_with_drafts
 from conspectus.engine.compaction import carry_out, compact
-from conspectus.engine.decision import CompactionRequest, Decision
+from conspectus.engine.decision import CompactionDecision, CompactionRequest, Decision
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.quiet import reuse_result
 from conspectus.engine.reporting import report_overtaken, report_unchanged
@@ -57,8 +56,8 @@ async def carry_out_decision(decision: Decision) -> CompactionResult:
     """Carry out what a caller has decided; where another worker was first, nothing changes."""
 
     async def carry_out_once() -> CompactionResult:
-        if not isinstance(decision.plan, Compact):
-            return report_unchanged(decision.view, decision.plan)
+        if not isinstance(decision, CompactionDecision):
+            return report_unchanged(decision)
         attempts = Attempts()
         try:
             return await carry_out(decision, attempts)

@@ -14,7 +14,7 @@ from conspectus.core.policy import EMBEDDED, SLACK
 from conspectus.core.records import Chain, notes_number_of
 from conspectus.core.summary_room import MeasuredSizes, SummaryRoom, narrowed
 from conspectus.engine.clips import clip_item
-from conspectus.engine.decision import Decision
+from conspectus.engine.decision import CompactionDecision
 from conspectus.engine.engine import Engine
 from conspectus.engine.view import View, ViewItem
 from conspectus.engine.viewing import messages_to_send, provisional_summary_message, remaining_items
@@ -57,7 +57,7 @@ class Leaving:
     replaces them. All of it is in the order of the conversation.
     """
 
-    decision: Decision
+    decision: CompactionDecision
     started: float  # when it began, by `time.monotonic()`
     leaving_items: tuple[ViewItem, ...]  # the evicted messages, and the summaries that leave
     remaining_items: tuple[ViewItem, ...]  # what stays in view, without the summary; not redacted
@@ -77,7 +77,6 @@ class Leaving:
     @property
     def plan(self) -> Compact:
         """The plan by which they leave."""
-        assert isinstance(self.decision.plan, Compact)
         return self.decision.plan
 
     @property
@@ -169,7 +168,7 @@ class Leaving:
         return clean
 
 
-async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
+async def gather_leaving(decision: CompactionDecision, focus: str = "") -> Leaving:
     """Gather all that a decision takes out of a view, and what stays.
 
     Raises:
@@ -179,7 +178,6 @@ async def gather_leaving(decision: Decision, focus: str = "") -> Leaving:
     started = time.monotonic()
     view = decision.view
     plan = decision.plan
-    assert isinstance(plan, Compact), "only a plan to compact takes something out"
     engine = view.history.engine
     evicted = set(plan.evicted_places)
     leaving_items = tuple(view.items[place] for place in places_that_leave(view, plan))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from conspectus.core.plan_types import CauseKind, Compact, Keep, Stuck
+from conspectus.core.plan_types import CauseKind, Compact, Stuck
 from conspectus.core.records import Cost, Record
 from conspectus.engine.attempts import Attempts
-from conspectus.engine.decision import Decision
+from conspectus.engine.decision import CompactionDecision, UnchangedDecision
 from conspectus.engine.failures import SummaryDeclined, failed_step_of
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.leaving import Leaving
@@ -87,8 +87,10 @@ def _tell_if_stuck(view: View, result: CompactionResult) -> CompactionResult:
     return result
 
 
-def report_unchanged(view: View, plan: Keep | Stuck) -> CompactionResult:
+def report_unchanged(decision: UnchangedDecision) -> CompactionResult:
     """Report that a history stays as it is."""
+    view = decision.view
+    plan = decision.plan
     if isinstance(plan, Stuck):
         return _tell_if_stuck(view, _make_result(view, "stuck", plan.reason, needed=plan.needed))
     return _make_result(view, "kept", plan.reason, preparing=plan.preparing)
@@ -127,7 +129,7 @@ def _outcome_of(view: View) -> Outcome:
 # A compaction that failed
 
 
-class FailureReport(NamedTuple):
+class _FailureReport(NamedTuple):
     """A compaction that failed, in texts without secrets."""
 
     step: Failure  # what has failed, as a result names it
@@ -136,13 +138,13 @@ class FailureReport(NamedTuple):
 
 
 async def report_failure(
-    decision: Decision,
+    decision: CompactionDecision,
     leaving: Leaving | None,
     error: ConspectusError,
     attempts: Attempts,
     observation: Observation,
-) -> FailureReport:
-    """Tell listeners of a compaction that failed.
+) -> CompactionResult:
+    """Report a compaction that failed: to listeners, and as a result. The history stays as it was.
 
     Args:
         decision: the decision that was to be put in force.
@@ -150,7 +152,37 @@ async def report_failure(
         error: why it failed.
         attempts: what was tried for a summary.
         observation: the event of the compaction.
+
+    Raises:
+        ConspectusError: the error, with what was spent, if `on_failure` is `"raise"`. What a person
+            has declined is no error.
     """
+    failure = await _notify_failure(decision, leaving, error, attempts, observation)
+    view = decision.view
+    is_declined = isinstance(error, SummaryDeclined)
+    if view.history.engine.settings.on_failure == "raise" and not is_declined:
+        error.cost = attempts.spent
+        raise error
+    result = _make_result(
+        view,
+        _outcome_of(view),
+        failure.reason,
+        cause=str(decision.plan.cause),
+        cost=attempts.spent,
+        failed=failure.step,
+        failures=failure.attempts,
+    )
+    return _tell_if_stuck(view, result)
+
+
+async def _notify_failure(
+    decision: CompactionDecision,
+    leaving: Leaving | None,
+    error: ConspectusError,
+    attempts: Attempts,
+    observation: Observation,
+) -> _FailureReport:
+    """Tell listeners of a compaction that failed; return the texts without secrets."""
     history = decision.view.history
     step = failed_step_of(error)
     fields = error_fields(error)
@@ -171,10 +203,10 @@ async def report_failure(
     else:
         observation.add(outcome="failed", failure=error.failure, **fields)
     await history.engine.notify(history.scope, "failed", redaction, is_clean=True, reason=reason)
-    return FailureReport(step, reason, tuple(failures))
+    return _FailureReport(step, reason, tuple(failures))
 
 
-async def notify_unexpected(decision: Decision, error: Exception) -> None:
+async def notify_unexpected(decision: CompactionDecision, error: Exception) -> None:
     """Tell the caller's listener that an error of a function of the caller has ended a compaction.
 
     If a graph stops to ask a person, the compaction will begin again, so nothing is told.
@@ -183,35 +215,6 @@ async def notify_unexpected(decision: Decision, error: Exception) -> None:
     if not is_way_out(error):
         reason = f"{type(error).__name__}: {safe_text(error)}"
         await history.engine.notify(history.scope, "failed", reason=reason)
-
-
-def raise_if_wanted(decision: Decision, error: ConspectusError, attempts: Attempts) -> None:
-    """Raise the error of a compaction, with what was spent, if `on_failure` is `"raise"`.
-
-    What a person has declined is no error.
-    """
-    on_failure = decision.view.history.engine.settings.on_failure
-    if on_failure == "raise" and not isinstance(error, SummaryDeclined):
-        error.cost = attempts.spent
-        raise error
-
-
-def result_of_failure(
-    decision: Decision, failure: FailureReport, attempts: Attempts
-) -> CompactionResult:
-    """Return the result of a compaction that failed: the history stays as it was."""
-    view = decision.view
-    assert isinstance(decision.plan, Compact)
-    result = _make_result(
-        view,
-        _outcome_of(view),
-        failure.reason,
-        cause=str(decision.plan.cause),
-        cost=attempts.spent,
-        failed=failure.step,
-        failures=failure.attempts,
-    )
-    return _tell_if_stuck(view, result)
 
 
 # A compaction that is in force

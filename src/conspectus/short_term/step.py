@@ -18,7 +18,7 @@ from conspectus.core.plan_types import Compact, Plan, Stuck
 from conspectus.core.planner import TOO_LARGE, oldest_first
 from conspectus.core.policy import SLACK, Clause, Policy
 from conspectus.core.records import Chain, Record
-from conspectus.engine.decision import SUMMARY_FLOOR, Decision, measured_plan
+from conspectus.engine.decision import SUMMARY_FLOOR, decision_of, measured_plan
 from conspectus.engine.engine import CallerFormat, Engine
 from conspectus.engine.entry import carry_out_decision
 from conspectus.engine.history import HistoryContext, StateHoldsRecords
@@ -146,7 +146,7 @@ class Invocation:
         history = replace(view.history, label_of_record=lambda record: name_of(after(record)))
         view = replace(view, history=history)
         plan = self._plan(view, clips=archive is not None)
-        result = await carry_out_decision(Decision(view, plan))
+        result = await carry_out_decision(decision_of(view, plan))
         shown = [message for message in result.messages if not is_summary_message(message)]
         remaining = shown[len(self.system) :]
         if result.record is None:
