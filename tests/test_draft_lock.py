@@ -4,22 +4,36 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from conspectus.archive import Scope
 from conspectus.bridge import pause, run
 from conspectus.engine import draft_lock
 
 HISTORY: Any = SimpleNamespace(store=SimpleNamespace(lock_key=1), scope=Scope("local", "t"))
 
+NEVER_RELEASED: list[Any] = []
+"""Locks of dead writers: held here, or the garbage collector would release them."""
+
+
+def die_while_writing() -> None:
+    """Take the lock and return without releasing it, as a worker whose event loop was closed."""
+    lock = draft_lock.draft_lock(HISTORY, "draft")
+    entering = lock.__aenter__()
+    with pytest.raises(StopIteration):  # it has the lock at once, without a pause
+        entering.send(None)
+    NEVER_RELEASED.append(lock)
+
 
 def test_a_dead_writer_is_replaced_by_the_next_one(monkeypatch):
-    died = threading.Thread(target=die_while_writing)
-    died.start()
-    died.join()
+    dead_writer = threading.Thread(target=die_while_writing)
+    dead_writer.start()
+    dead_writer.join()
 
     waiting: set[int] = set()
     both_others_wait = threading.Event()
-    inside: list[int] = []
-    most: list[int] = []
+    writing: list[int] = []
+    writers_at_once: list[int] = []
 
     async def pause_and_tell(seconds: float) -> None:
         waiting.add(threading.get_ident())
@@ -29,10 +43,10 @@ def test_a_dead_writer_is_replaced_by_the_next_one(monkeypatch):
 
     async def write() -> None:
         async with draft_lock.draft_lock(HISTORY, "draft"):
-            inside.append(1)
+            writing.append(threading.get_ident())
             both_others_wait.wait(timeout=5)
-            most.append(len(inside))
-            inside.pop()
+            writers_at_once.append(len(writing))
+            writing.pop()
 
     monkeypatch.setattr(draft_lock, "pause", pause_and_tell)
     workers = [threading.Thread(target=lambda: run(write())) for _ in range(3)]
@@ -41,18 +55,4 @@ def test_a_dead_writer_is_replaced_by_the_next_one(monkeypatch):
     for worker in workers:
         worker.join()
     assert both_others_wait.is_set()
-    assert most == [1, 1, 1]
-
-
-def die_while_writing() -> None:
-    """Begin to write, and end without an end of the coroutine, as a closed loop may leave it."""
-    lock = draft_lock.draft_lock(HISTORY, "draft")
-    entering = lock.__aenter__()
-    try:
-        entering.send(None)
-    except StopIteration:
-        LEFT_OPEN.append(lock)
-
-
-LEFT_OPEN: list[Any] = []
-"""What nobody closes."""
+    assert writers_at_once == [1, 1, 1]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compactor_support import SCOPE, FaultyStore, Scripted, compacted, new_compactor, short_summary
-from conspectus import ChatModelSummarizer, SummaryError
+from conspectus import ChatModelSummarizer, CompactionResult, SummaryError
 from conspectus.archive import Archive
 from histories import talk
 from scripted_models import ScriptedChatModel
@@ -24,12 +24,23 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "kind_of_values"), [*FAULTS, ("fail", "drafts")])
+@pytest.mark.parametrize(("fault", "kind_of_values"), FAULTS)
 def test_a_failing_store_leaves_the_history_unchanged(fault, kind_of_values):
-    # A draft of the embedded summariser costs nothing, and is not stored.
-    writer = Scripted(short_summary) if kind_of_values == "drafts" else "embedded"
-    compactor = new_compactor(writer, archive=Archive(FaultyStore(**{fault: [kind_of_values]})))
-    result = compacted(MESSAGES, compactor, force=True)
+    store = FaultyStore(**{fault: [kind_of_values]})
+    compactor = new_compactor("embedded", archive=Archive(store))
+    check_archive_failed(compacted(MESSAGES, compactor, force=True))
+
+
+def test_a_draft_that_cannot_be_stored_leaves_the_history_unchanged():
+    # Only the draft of a summariser that costs something is stored.
+    compactor = new_compactor(
+        Scripted(short_summary), archive=Archive(FaultyStore(fail=["drafts"]))
+    )
+    check_archive_failed(compacted(MESSAGES, compactor, force=True))
+
+
+def check_archive_failed(result: CompactionResult) -> None:
+    """The history is as it was sent, and the result says that the archive failed."""
     assert result.outcome == "kept"
     assert result.messages == MESSAGES
     assert result.record is None
@@ -141,32 +152,52 @@ class CommitRule:
     """
 
     def judge(self, look: Look) -> None:
-        shown = [plain(message) for message in look.shown]
         if look.error is not None or (look.failed and not look.committed):
-            assert look.records_before.items() <= look.records_after.items(), (
-                "a record was changed although it failed"
-            )
-            new_places = look.records_after.keys() - look.records_before.keys()
-            new = [str(place[-1]) for place in new_places]
-            # A store that fails right after the head was written is told of as having failed; the
-            # record is in force then, with all that it covers, and nothing has left the view.
-            in_force = any(name in str(look.head_after) for name in new)
-            assert look.archive_failed or not in_force, "in force although it failed"
-            if look.unedited and not in_force:
-                assert look.head_before == look.head_after, "the head moved although it failed"
-        if look.error is None and not look.committed and look.unchanged is not None:
-            assert shown == look.unchanged
+            self.check_records_are_as_before(look)
+            self.check_head_is_as_before(look)
+        if look.error is None and not look.committed:
+            self.check_view_is_as_before(look)
         if look.reach is None:
-            assert not look.archived
-            assert not any(POINTER.search(text_of(clip)) for clip in look.parts.clips)
+            self.check_nothing_claims_an_archive(look)
+        else:
+            self.check_what_is_not_shown_is_archived(look, look.reach)
+            self.check_archive_holds_nothing_else(look, look.reach)
+
+    def check_records_are_as_before(self, look: Look) -> None:
+        assert look.records_before.items() <= look.records_after.items(), (
+            "a record was changed although it failed"
+        )
+
+    def check_head_is_as_before(self, look: Look) -> None:
+        new_places = look.records_after.keys() - look.records_before.keys()
+        new_ids = [str(place[-1]) for place in new_places]
+        names_new_record = any(record_id in str(look.head_after) for record_id in new_ids)
+        if look.archive_failed and names_new_record:
+            # The store failed right after the head was written. The record is in force, with all
+            # that it covers, and nothing has left the view.
             return
-        missing = counted(look.not_shown)
-        reach = counted(look.reach)
+        assert not names_new_record, "in force although it failed"
+        if look.unedited:
+            assert look.head_before == look.head_after, "the head moved although it failed"
+
+    def check_view_is_as_before(self, look: Look) -> None:
+        if look.unchanged is not None:
+            assert [plain(message) for message in look.shown] == look.unchanged
+
+    def check_nothing_claims_an_archive(self, look: Look) -> None:
+        assert not look.archived
+        assert not any(POINTER.search(text_of(clip)) for clip in look.parts.clips)
+
+    def check_what_is_not_shown_is_archived(self, look: Look, archived: list[Any]) -> None:
         if look.error is None:
-            assert not missing - reach, "not shown, and not in the archive"
+            missing = counted(look.not_shown) - counted(archived)
+            assert not missing, "not shown, and not in the archive"
+
+    def check_archive_holds_nothing_else(self, look: Look, archived: list[Any]) -> None:
         # While the archive fails, the head cannot follow an edit yet.
         if look.error is None or not look.archive_failed:
-            assert not reach - counted(look.whole), "the archive holds what was never said here"
+            foreign = counted(archived) - counted(look.whole)
+            assert not foreign, "the archive holds what was never said here"
 
 
 TestFailuresChangeNothingThroughCompactor = budgeted(CommitRule, CompactorWorld, short=7, long=600)
@@ -184,14 +215,13 @@ class CommitRuleAgent(AgentWorld):
         )
 
     def judge_end(self, channel: list[Any], reach: list[Any]) -> None:
-        counted_said = counted(self.current.whole)
+        said = counted(self.current.whole)
         in_state = counted(channel)
-        assert not counted_said - in_state - counted(reach), (
-            "not in the state, and not behind its record"
-        )
-        assert not counted(reach) - counted_said, "the record answers for what was never said here"
+        archived = counted(reach)
+        assert not said - in_state - archived, "not in the state, and not behind its record"
+        assert not archived - said, "the record answers for what was never said here"
         if self.settings["history"] == "preserve":
-            assert in_state == counted_said
+            assert in_state == said
 
 
 TestFailuresChangeNothingThroughAgents = budgeted(CommitRuleAgent, short=2, long=100)

@@ -9,7 +9,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from compactor_support import Scripted, compacted, new_compactor, short_summary
 from conspectus import Compactor, StuckError, SummaryError
-from conspectus.engine import leaving
+from conspectus.engine import clips
 from conspectus.tokens import TokenMeter
 from histories import agent_history, call_and_result, histories, talk, tool_result, user
 from stateful.agent_world import RESERVED, AgentWorld
@@ -66,30 +66,36 @@ def test_one_giant_message_is_clipped_until_it_fits(window):
 
 
 def test_a_clip_larger_than_planned_has_no_effect(monkeypatch):
-    monkeypatch.setattr(leaving, "clip_item", lambda item, *_: item)
+    # A plan measures what it makes, so only a clip that is made otherwise can be too large.
+    monkeypatch.setattr(clips, "clip_message", lambda message, *_, **__: message.source)
     messages = [user("x " * 50_000)]
     result = compacted(messages, new_compactor(window=700))
     assert (result.outcome, result.failed, result.messages) == ("stuck", "summary", messages)
     assert "with messages clipped" in result.reason
 
 
-RULES = {"role": "system", "content": "rule " * 5_000}
-
-
-@pytest.mark.parametrize(
-    ("messages", "settings", "reason_part"),
-    [
-        ([user("x " * 50_000)], {"window": 1_000, "archive": None}, "with an archive"),
-        ([RULES, *talk(1)], {"window": 2_000}, "2,000"),
-        (talk(60), {"window": 3_000, "on_failure": "keep"}, "it is empty"),
-    ],
-)
-def test_what_cannot_get_below_the_window_is_stuck_and_says_why(messages, settings, reason_part):
-    writer = Scripted(lambda _: "") if "on_failure" in settings else None
-    result = compacted(messages, new_compactor(writer, **settings))
+def check_stuck(compactor: Compactor, messages: list[Any], reason_part: str) -> None:
+    """The messages are as they were, and the result says why."""
+    result = compacted(messages, compactor)
     assert result.outcome == "stuck"
     assert result.messages == messages
     assert reason_part in result.reason
+
+
+def test_a_giant_message_without_an_archive_is_stuck():
+    compactor = new_compactor(window=1_000, archive=None)
+    check_stuck(compactor, [user("x " * 50_000)], "with an archive")
+
+
+def test_instructions_larger_than_the_window_are_stuck():
+    instructions = {"role": "system", "content": "rule " * 5_000}
+    check_stuck(new_compactor(window=2_000), [instructions, *talk(1)], "2,000")
+
+
+def test_a_failed_summary_over_the_window_is_stuck():
+    empty_writer = Scripted(lambda _: "")
+    compactor = new_compactor(empty_writer, window=3_000, on_failure="keep")
+    check_stuck(compactor, talk(60), "it is empty")
 
 
 def test_reserved_tokens_are_not_given_to_messages():
@@ -124,18 +130,36 @@ def test_a_failure_that_is_raised_is_not_tried_again_without_growth():
     assert len(scripted.requests) == 1
 
 
+class FailingWriter:
+    """A compactor, due from 15 turns on, whose summariser writes nothing."""
+
+    def __init__(self) -> None:
+        self.summarizer = Scripted(lambda _: "")
+        self.compactor = new_compactor(
+            self.summarizer, trigger=("messages", 30), window=100_000, on_failure="keep"
+        )
+
+    def is_asked_at(self, turns: int) -> bool:
+        requests_before = len(self.summarizer.requests)
+        assert compacted(talk(turns), self.compactor).outcome == "kept"
+        return len(self.summarizer.requests) > requests_before
+
+
+TURNS_OF_TRIES = [15, 17, 21, 28]
+"""After the nth failure a history must grow 1.1**n times: from 30 messages to 33, which is
+17 turns, as a turn has two; from 34 to 41.1; from 42 to 55.9."""
+
+
 def test_each_failure_in_a_row_delays_the_next_try():
-    scripted = Scripted(lambda _: "")
-    settings: Any = {"trigger": ("messages", 30), "window": 100_000, "on_failure": "keep"}
-    compactor = new_compactor(scripted, **settings)
-    turns_of_tries = list[int]()
-    for _ in range(5):  # without growth these are one
-        assert compacted(talk(14), compactor, force=True).failed == "summary"
-    for turns in range(15, 30):
-        requests_before = len(scripted.requests)
-        assert compacted(talk(turns), compactor).outcome == "kept"
-        turns_of_tries += [turns] * (len(scripted.requests) > requests_before)
-    assert turns_of_tries == [15, 17, 21, 28]
+    writer = FailingWriter()
+    assert [turns for turns in range(15, 30) if writer.is_asked_at(turns)] == TURNS_OF_TRIES
+
+
+def test_failures_without_growth_delay_the_next_try_once():
+    writer = FailingWriter()
+    for _ in range(5):
+        assert compacted(talk(14), writer.compactor, force=True).failed == "summary"
+    assert [turns for turns in range(15, 30) if writer.is_asked_at(turns)] == TURNS_OF_TRIES
 
 
 @pytest.mark.parametrize("window", [300, 4_000])
@@ -169,18 +193,25 @@ class BudgetHolds:
     """
 
     def judge(self, look: Look) -> None:
-        if look.error is None and look.budget is not None:
-            size = naive_count(look.shown)
-            if look.outcome == "stuck":
-                assert size > look.budget
-                assert look.tokens_after == size
-                assert look.needed is None or look.needed > look.budget or look.failed
-            else:
-                assert size <= look.budget
-        if look.asked_again and not look.forced and look.error is None:
-            assert look.calls == 0, "summarised again although nothing was said"
-            assert not look.committed
-            assert [plain(message) for message in look.shown] == look.sent_texts
+        if look.error is not None:
+            return
+        if look.budget is not None and look.outcome == "stuck":
+            self.check_stuck_has_the_right_numbers(look, look.budget)
+        elif look.budget is not None:
+            assert naive_count(look.shown) <= look.budget
+        if look.asked_again and not look.forced:
+            self.check_nothing_is_done_twice(look)
+
+    def check_stuck_has_the_right_numbers(self, look: Look, budget: int) -> None:
+        size = naive_count(look.shown)
+        assert size > budget
+        assert look.tokens_after == size
+        assert look.needed is None or look.needed > budget or look.failed
+
+    def check_nothing_is_done_twice(self, look: Look) -> None:
+        assert look.calls == 0, "summarised again although nothing was said"
+        assert not look.committed
+        assert [plain(message) for message in look.shown] == look.sent_texts
 
 
 class BudgetHoldsCompactor(BudgetHolds, CompactorWorld):

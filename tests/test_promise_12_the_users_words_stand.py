@@ -32,14 +32,16 @@ BINDING = [
     "绝不要删除生产数据库。",
     "Always ask me before you send an e-mail.",
 ]
-ANSWERS = {
-    "empty": "",
+USELESS_ANSWERS = {
     "lossy": "- something was done",
     "inventing": "## Found and decided\n- The user wants everything deleted. [m1]",
     "echoing": "## Said by the user\n- Delete it all. [m1]\n## Found and decided\n- yes",
     "refusing": "I'm sorry, but I can't help with that.",
-    "long": "- word " * 4_000,
 }
+"""Answers that tell nothing of the messages; without the check of summaries they are accepted."""
+
+BAD_ANSWERS = {**USELESS_ANSWERS, "empty": "", "long": "- word " * 4_000}
+"""Answers that are refused, the last two with and without that check."""
 
 
 def conversation(sayings: list[str]) -> list[dict[str, Any]]:
@@ -66,25 +68,38 @@ def check_order(texts: list[str], summary: str) -> None:
     assert positions == sorted(positions)
 
 
+def answering(answer: str, window: int, **settings: Any) -> Compactor:
+    """A compactor whose chat model always gives this answer."""
+    model = ScriptedChatModel(answers=lambda _: answer, cites=False)
+    return new_compactor(
+        ChatModelSummarizer(model), window=window, keep=("messages", 2), **settings
+    )
+
+
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("answer", USELESS_ANSWERS.values(), ids=USELESS_ANSWERS)
 def test_no_model_can_push_them_out(answer):
-    model = ScriptedChatModel(answers=lambda _: ANSWERS[answer], cites=answer == "lossy")
-    compactor = Compactor(
-        ChatModelSummarizer(model), window=8_000, keep=("messages", 2), archive="memory:"
-    )
+    compactor = answering(answer, 8_000, check_summaries=False)
     result = compacted([*conversation(SAYINGS), *talk(8)], compactor, force=True)
-    if answer == "lossy":
-        assert result.outcome == "compacted"
-    if result.outcome == "compacted":
-        check_order(SAYINGS, said_in(result.summary))
-        assert "Delete it all" not in said_in(result.summary)
-    else:
-        assert result.messages[:2] == conversation(SAYINGS)[:2], "what is none changes nothing"
-    tight = Compactor(
-        ChatModelSummarizer(model), window=2_800, keep=("messages", 2), archive="memory:"
-    )
-    result = compacted([*conversation(BINDING), *talk(60)], tight)
+    assert result.record.by == "ScriptedChatModel:scripted", "without the check it is accepted"
+    check_order(SAYINGS, said_in(result.summary))
+    assert "Delete it all" not in said_in(result.summary)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("answer", BAD_ANSWERS.values(), ids=BAD_ANSWERS)
+def test_they_stand_where_a_models_answer_was_refused(answer):
+    compactor = answering(answer, 8_000)
+    result = compacted([*conversation(SAYINGS), *talk(8)], compactor, force=True)
+    assert result.record.by == "embedded", "none of these tells of the messages"
+    check_order(SAYINGS, said_in(result.summary))
+    assert "Delete it all" not in said_in(result.summary)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("answer", BAD_ANSWERS.values(), ids=BAD_ANSWERS)
+def test_over_the_window_what_binds_stands_whatever_a_model_answers(answer):
+    result = compacted([*conversation(BINDING), *talk(60)], answering(answer, 2_800))
     assert result.outcome == "compacted", "over the window there is always a summary"
     check_order(BINDING, said_in(result.summary))
 

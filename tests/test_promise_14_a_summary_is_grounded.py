@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus import Compactor
+from conspectus import CompactionResult, Compactor
 from conspectus.errors import SummaryRejected
 from conspectus.messages import read_messages
 from conspectus.model.answers import answer_of
@@ -179,23 +180,45 @@ def test_a_rule_that_a_model_quotes_without_an_id_is_found():
     assert answer.binding == [(rule, "m1")]
 
 
-def test_a_model_that_never_summarises_is_asked_twice_a_compaction():
-    model = ScriptedChatModel(answers=lambda _: "Sure! What would you like to do next?")
+TICKETS = 90
+"""A ticket adds two messages. A compaction at 30 messages leaves 6 of them and a summary, so the
+first is due at ticket 15 and each later one after 12 more."""
+COMPACTIONS = 7
+
+
+@dataclass
+class AnsweredTicket:
+    """What a compaction before the answer to a ticket did."""
+
+    result: CompactionResult
+    calls: int  # of the model
+
+
+def answered_tickets(model: ScriptedChatModel, **settings: Any) -> list[AnsweredTicket]:
+    """Compact before each answer to one ticket after another."""
+    tickets: list[AnsweredTicket] = []
     messages: list[Any] = []
-    compactions = 0
     with Compactor(
-        model, window=8_000, trigger=("messages", 30), keep=("messages", 6)
+        model, window=8_000, trigger=("messages", 30), keep=("messages", 6), **settings
     ) as compactor:
-        for number in range(120):
+        for number in range(TICKETS):
             content = f"Ticket {number}: please look at module_{number} and its {number} tests."
             messages.append({"role": "user", "content": content})
+            calls_before = len(model.calls)
             result = compactor.compact(messages, thread_id="t")
+            tickets.append(AnsweredTicket(result, len(model.calls) - calls_before))
             messages = [*result.messages, {"role": "assistant", "content": f"Done with {number}."}]
-            compactions += result.outcome == "compacted"
-            assert len(result.messages) < 30
-            assert result.outcome != "compacted" or "no summary" in str(result.failures)
-    assert compactions > 3
-    assert len(model.calls) <= 2 * compactions
+    return tickets
+
+
+def test_a_model_that_never_summarises_is_asked_twice_a_compaction():
+    model = ScriptedChatModel(answers=lambda _: "Sure! What would you like to do next?")
+    tickets = answered_tickets(model, archive=None)
+    assert all(len(ticket.result.messages) < 30 for ticket in tickets)
+    compactions = [ticket for ticket in tickets if ticket.result.outcome == "compacted"]
+    assert len(compactions) == COMPACTIONS
+    assert all("no summary" in str(ticket.result.failures) for ticket in compactions)
+    assert [ticket.calls for ticket in tickets if ticket.calls] == [2] * COMPACTIONS
 
 
 class RefusesThenFails:
@@ -212,22 +235,9 @@ class RefusesThenFails:
 
 
 def test_a_model_that_fails_after_its_text_was_refused_is_not_asked_at_each_step():
-    answers = RefusesThenFails()
-    messages: list[Any] = []
-    steps_with_calls = 0
-    with Compactor(
-        ScriptedChatModel(answers=answers),
-        window=8_000,
-        trigger=("messages", 30),
-        keep=("messages", 6),
-        archive="memory:",
-    ) as compactor:
-        for number in range(90):
-            content = f"Ticket {number}: please look at module_{number} and its {number} tests."
-            messages.append({"role": "user", "content": content})
-            calls_before = answers.calls
-            result = compactor.compact(messages, thread_id="t")
-            steps_with_calls += answers.calls > calls_before
-            messages = [*result.messages, {"role": "assistant", "content": f"Done with {number}."}]
-            assert len(result.messages) < 30
-    assert 2 < steps_with_calls < 10
+    model = ScriptedChatModel(answers=RefusesThenFails())
+    tickets = answered_tickets(model, archive="memory:")
+    assert all(len(ticket.result.messages) < 30 for ticket in tickets)
+    compacted_at = [n for n, ticket in enumerate(tickets) if ticket.result.outcome == "compacted"]
+    assert len(compacted_at) == COMPACTIONS
+    assert [n for n, ticket in enumerate(tickets) if ticket.calls] == compacted_at

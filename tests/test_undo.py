@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from compactor_support import SCOPE, Scripted, compacted, new_compactor, short_summary
-from conspectus import Compactor, SummarizationMiddleware
+from conspectus import Compactor, SummarizationMiddleware, UndoResult
 from conspectus.archive import Archive
 from conspectus.core.records import without_undone
 from conspectus.errors import ArchiveOvertaken, InputError, NotFoundError
@@ -23,7 +23,7 @@ from graph_support import Bench, new_middleware, thread_config
 from histories import assistant, talk, tool_result, user
 from postgres_support import postgres_schema
 
-# Histories in five forms
+# Histories in four forms
 
 
 def openai_turn(number: int, size: int) -> list[Any]:
@@ -86,41 +86,60 @@ INSTRUCTIONS: dict[str, list[Any]] = {
 
 
 def as_bytes(messages: Sequence[Any]) -> list[str]:
-    """Each message as text. Only the key of an id may have another place."""
+    """Each message as text; keys are sorted, as their order says nothing."""
 
-    def written(message: Any) -> str:
+    def as_text(message: Any) -> str:
         if isinstance(message, BaseMessage):
             return message.model_dump_json()
         return json.dumps(message, sort_keys=True)
 
-    return [*map(written, messages)]
+    return [*map(as_text, messages)]
 
+
+NEVER_DUE: dict[str, Any] = {"trigger": ("messages", 10_000)}
+"""Settings by which nothing is compacted unless it is forced."""
 
 EAGER: dict[str, Any] = {"trigger": ("messages", 2), "window": 4_000}
 """Settings by which a compaction is always due; stale results are clipped first."""
 
 
-# A caller, who compacts, goes back to an earlier moment, and begins anew
+# A caller, who compacts, goes back to an earlier moment, and restarts
 
 
-@dataclass
+@dataclass(frozen=True)
+class DoneCompaction:
+    """A compaction, and what the model saw around it, each with all that was said since."""
+
+    record_id: str
+    before: list[Any]
+    after: list[Any]
+
+    def with_later(self, messages: Sequence[Any]) -> "DoneCompaction":
+        return DoneCompaction(self.record_id, [*self.before, *messages], [*self.after, *messages])
+
+
+@dataclass(frozen=True)
 class Moment:
-    """What a caller has, and what it had before each compaction of this branch."""
+    """What a caller has at some time, and the compactions that led there."""
 
     sent: list[Any]  # the list that the caller passes
     shown: list[Any]  # what the model sees of it
-    before: tuple[list[Any], ...] = ()  # what the model saw before each compaction
-    views: tuple[list[Any], ...] = ()  # what it saw right after
-    records: tuple[str, ...] = ()
+    compactions: tuple[DoneCompaction, ...] = ()
 
     def with_later(self, messages: Sequence[Any]) -> "Moment":
         return Moment(
             [*self.sent, *messages],
             [*self.shown, *messages],
-            tuple([*shown, *messages] for shown in self.before),
-            tuple([*shown, *messages] for shown in self.views),
-            self.records,
+            tuple(compaction.with_later(messages) for compaction in self.compactions),
         )
+
+
+SIZES = (1, 2, 5, 40)
+"""How often the turns, one after another, repeat their text.
+
+Results of the first two turns have less than the 201 tokens over which a stale result is clipped;
+that of the last takes half of the window of `EAGER`.
+"""
 
 
 @dataclass
@@ -133,18 +152,19 @@ class Caller:
     moments: list[Moment] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.begin_anew()
-        begin = list(INSTRUCTIONS[self.form])
-        self.moment = Moment(begin, begin)
+        self.restart()
+        instructions = list(INSTRUCTIONS[self.form])
+        self.moment = Moment(instructions, instructions)
         self.talk(2)
 
-    def begin_anew(self) -> None:
-        self.compactor = Compactor(archive=self.path, trigger=("messages", 10_000), **self.settings)
+    def restart(self) -> None:
+        """Continue as another process would: with the archive alone."""
+        self.compactor = Compactor(archive=self.path, **NEVER_DUE, **self.settings)
         self.eager = Compactor(archive=self.compactor.archive, **EAGER, **self.settings)
 
     def talk(self, count: int) -> None:
         for _ in range(count):
-            size = (1, 2, 5, 40)[self.turns % 4]
+            size = SIZES[self.turns % len(SIZES)]
             self.moment = self.moment.with_later(TURNS[self.form](self.turns, size))
             self.turns += 1
 
@@ -160,40 +180,74 @@ class Caller:
         if result.record is None:
             return
         view = list(result.messages)
+        compaction = DoneCompaction(str(result.record_id), before, view)
         self.moment = Moment(
-            view if self.sends_view else moment.sent,
-            view,
-            (*moment.before, before),
-            (*moment.views, view),
-            (*moment.records, str(result.record_id)),
+            view if self.sends_view else moment.sent, view, (*moment.compactions, compaction)
         )
         self.moments.append(self.moment)
 
-    def go_back(self, number: int) -> None:
-        if self.moments:
-            self.moment = self.moments[number % len(self.moments)]
-            self.talk(1)
-            sent = self.moment.sent
-            shown = self.compactor.compact(sent, thread_id="t").messages
-            if as_bytes(shown) != as_bytes(self.moment.shown):  # a later record fits here, too
-                self.moment = Moment(shown if self.sends_view else sent, shown)
+    def go_back(self, index: int) -> None:
+        """Continue from right after a compaction; the index begins again after the last one."""
+        if not self.moments:
+            return
+        self.moment = self.moments[index % len(self.moments)]
+        self.talk(1)
+        sent = self.moment.sent
+        shown = self.compactor.compact(sent, thread_id="t").messages
+        if as_bytes(shown) != as_bytes(self.moment.shown):  # a later record fits here, too
+            self.moment = Moment(shown if self.sends_view else sent, shown)
 
-    def do(self, step: str, number: int) -> None:
-        if step == "talk":
-            self.talk(number % 3 + 1)
-        elif step == "compact":
-            self.compact(force=number % 2 == 0)
-        elif step == "go back":
-            self.go_back(number)
-        else:
-            self.begin_anew()
+    def undo(self, messages: list[Any]) -> tuple[UndoResult, list[Any]]:
+        """Take back the last compaction of these messages; return also what is shown then."""
+        undone = self.compactor.undo("t", messages=messages)
+        return undone, undone.messages or []
+
+    def undo_head(self, messages: list[Any]) -> tuple[UndoResult, list[Any]]:
+        """The same by the head in the archive alone; the messages come with the next call."""
+        self.compactor.compact(messages, thread_id="t")  # sets the head to that of this branch
+        undone = self.compactor.undo("t")
+        return undone, self.compactor.compact(messages, thread_id="t").messages
 
 
+# Steps of a caller
+
+
+@dataclass(frozen=True)
+class Talk:
+    turns: int
+
+    def do(self, caller: Caller) -> None:
+        caller.talk(self.turns)
+
+
+@dataclass(frozen=True)
+class Compact:
+    force: bool
+
+    def do(self, caller: Caller) -> None:
+        caller.compact(force=self.force)
+
+
+@dataclass(frozen=True)
+class GoBack:
+    index: int
+
+    def do(self, caller: Caller) -> None:
+        caller.go_back(self.index)
+
+
+@dataclass(frozen=True)
+class Restart:
+    def do(self, caller: Caller) -> None:
+        caller.restart()
+
+
+TALKS = st.builds(Talk, turns=st.integers(1, 3))
+COMPACTS = st.builds(Compact, force=st.booleans())
+GOES_BACK = st.builds(GoBack, index=st.integers(0, 20))
 STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["talk", "talk", "compact", "compact", "go back", "restart"]),
-        st.integers(0, 20),
-    ),
+    # Talk and compactions come twice as often as the others.
+    TALKS | TALKS | COMPACTS | COMPACTS | GOES_BACK | st.just(Restart()),
     min_size=3,
     max_size=9,
 )
@@ -210,43 +264,35 @@ SETTINGS = st.fixed_dictionaries(
 @pytest.mark.parametrize("sends_view", [True, False], ids=["view", "whole"])
 @pytest.mark.parametrize("form", TURNS)
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(steps=STEPS, options=SETTINGS, moves_pointer_only=st.booleans())
-def test_undo_is_the_identity(
-    tmp_path_factory, form, sends_view, steps, options, moves_pointer_only
-):
+@given(steps=STEPS, options=SETTINGS, undo=st.sampled_from([Caller.undo, Caller.undo_head]))
+def test_undo_is_the_identity(tmp_path_factory, form, sends_view, steps, options, undo):
     path = tmp_path_factory.mktemp("undo") / "archive.db"
     caller = Caller(path, form, sends_view, options)
-    for step, number in steps:
-        caller.do(step, number)
+    for step in steps:
+        step.do(caller)
     caller.compact()
-    moment = caller.moment
-    assume(moment.records)
-    now = moment.sent
-    for number in range(len(moment.records) - 1, -1, -1):
-        if moves_pointer_only:
-            caller.compactor.compact(now, thread_id="t")  # the store names this branch
-            undone = caller.compactor.undo("t")
-            shown = caller.compactor.compact(now, thread_id="t").messages
-        else:
-            undone = caller.compactor.undo("t", messages=now)
-            shown = undone.messages or []
-        assert undone.taken_back == (moment.records[number],)
-        assert as_bytes(shown) == as_bytes(moment.before[number])
-        again = Compactor(archive=path, trigger=("messages", 10_000), **options)
-        assert as_bytes(again.compact(now, thread_id="t").messages) == as_bytes(shown)
-        now = shown if sends_view else now
-    for number, record in enumerate(moment.records):
-        redone = caller.compactor.undo("t", messages=now, to=record)
-        assert redone.put_in_force == (record,)
-        assert as_bytes(redone.messages or []) == as_bytes(moment.views[number])
-        now = redone.messages if sends_view else now
+    compactions = caller.moment.compactions
+    assume(compactions)
+    sent = caller.moment.sent
+    for compaction in reversed(compactions):
+        undone, shown = undo(caller, sent)
+        assert undone.taken_back == (compaction.record_id,)
+        assert as_bytes(shown) == as_bytes(compaction.before)
+        another = Compactor(archive=path, **NEVER_DUE, **options)
+        assert as_bytes(another.compact(sent, thread_id="t").messages) == as_bytes(shown)
+        sent = shown if sends_view else sent
+    for compaction in compactions:
+        redone = caller.compactor.undo("t", messages=sent, to=compaction.record_id)
+        assert redone.put_in_force == (compaction.record_id,)
+        assert as_bytes(redone.messages or []) == as_bytes(compaction.after)
+        sent = redone.messages if sends_view else sent
 
 
 # Agents of LangGraph
 
 
 class UndoneAgent:
-    """An agent on one checkpointer and one store, which may begin anew in another process."""
+    """An agent on one checkpointer and one store, which may restart in another process."""
 
     def __init__(self, history: str) -> None:
         self.history = history
@@ -254,9 +300,9 @@ class UndoneAgent:
         self.store = InMemoryStore()
         self.asked = 0
         self.shown: list[BaseMessage] = []  # what the model was sent last, and its answer
-        self.begin_anew()
+        self.restart()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         middleware = new_middleware(history=self.history, trigger=("messages", 1_000))
         self.bench = Bench(
             lambda _: f"All is well with part {self.asked}.",
@@ -277,9 +323,24 @@ class UndoneAgent:
         self.ask_for(SummarizationMiddleware.request_compaction())
         self.say()
 
+    def request_undo(self) -> None:
+        self.ask_for(SummarizationMiddleware.request_undo())
+
+    def undo_elsewhere(self) -> None:
+        """Undo as a compactor on the same store does, without the agent."""
+        Compactor(archive=self.store).undo("t")
+
     @property
     def head(self) -> str:
         return str((self.bench.values.get("_conspectus") or {}).get("head_id", ""))
+
+
+@dataclass
+class Remembered:
+    """An agent before a compaction: its head, and what is shown if the compaction is undone."""
+
+    head: str
+    shown: list[BaseMessage]
 
 
 @pytest.mark.slow
@@ -287,37 +348,35 @@ class UndoneAgent:
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(st.sampled_from(["say", "say", "compact", "restart"]), min_size=2, max_size=7),
-    by_another=st.booleans(),
+    undo=st.sampled_from([UndoneAgent.request_undo, UndoneAgent.undo_elsewhere]),
 )
-def test_an_agent_gets_back_what_it_had(history, steps, by_another):
+def test_an_agent_gets_back_what_it_had(history, steps, undo):
     agent = UndoneAgent(history)
     for _ in range(4):
         agent.say()
-    before: list[tuple[str, list[BaseMessage]]] = []
+    compacted_from: list[Remembered] = []
     for step in [*steps, "compact"]:
         if step == "restart":
-            agent.begin_anew()
+            agent.restart()
             continue
-        shown_before = agent.shown
-        head_before = agent.head
+        before = Remembered(agent.head, agent.shown)
         agent.compact() if step == "compact" else agent.say()
-        new = agent.shown[-2:]
-        before = [(head, [*shown, *new]) for head, shown in before]
-        if agent.head != head_before:
-            before.append((head_before, [*shown_before, *new]))
-    for head, shown in reversed(before):
-        if by_another:
-            Compactor(archive=agent.store).undo("t")
-        else:
-            agent.ask_for(SummarizationMiddleware.request_undo())
-        newest = agent.head
+        if agent.head != before.head:
+            compacted_from.append(before)
+        for earlier in compacted_from:
+            question_and_answer = agent.shown[-2:]
+            earlier.shown = [*earlier.shown, *question_and_answer]
+    for undone_count, earlier in enumerate(reversed(compacted_from), start=1):
+        undo(agent)
+        taken_back = agent.head
         agent.say()
-        assert agent.head == head
-        assert agent.shown[: len(shown)] == shown
-        assert len(agent.shown) == len(shown) + 2 * (len(before) - before.index((head, shown)))
-    agent.ask_for(SummarizationMiddleware.request_undo(to=newest))
+        assert agent.head == earlier.head
+        assert agent.shown[: len(earlier.shown)] == earlier.shown
+        said_since = agent.shown[len(earlier.shown) :]
+        assert len(said_since) == 2 * undone_count
+    agent.ask_for(SummarizationMiddleware.request_undo(to=taken_back))
     agent.say()
-    assert agent.head == newest
+    assert agent.head == taken_back
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
@@ -419,10 +478,12 @@ def test_without_messages_the_records_say_the_sizes():
     assert (redone.tokens_before, redone.tokens_after) == (first.tokens_before, first.tokens_after)
 
 
-def test_an_undo_of_nothing_is_an_error():
-    compactor = new_compactor()
+def test_an_undo_without_a_compaction_is_an_error():
     with pytest.raises(NotFoundError, match="no compaction is in force"):
-        compactor.undo("t")
+        new_compactor().undo("t")
+
+
+def test_an_undo_without_an_archive_is_an_error():
     with pytest.raises(InputError, match="archive="):
         new_compactor(archive=None).undo("t")
 
@@ -443,15 +504,19 @@ def test_a_record_of_another_history_is_not_put_in_force():
     assert not compactor.archive.head_id(SCOPE)
 
 
+def delete_original(store: InMemoryStore, key: str) -> None:
+    for item in store.search((), limit=1_000):
+        if item.key == key:
+            store.delete(item.namespace, item.key)
+
+
 @pytest.mark.parametrize("with_messages", [True, False])
 def test_missing_originals_change_nothing(with_messages):
     store = InMemoryStore()
     compactor = new_compactor(keep=("messages", 4), archive=Archive(store))
     result = compacted(talk(12), compactor, force=True)
     key = result.record.covers[3]
-    for item in store.search((), limit=1_000):
-        if item.key == key:
-            store.delete(item.namespace, item.key)
+    delete_original(store, key)
     with pytest.raises(NotFoundError, match=key[:8]):
         compactor.undo("t", messages=result.messages if with_messages else None)
     assert compactor.archive.head_id(SCOPE) == result.record_id
@@ -463,9 +528,7 @@ def test_originals_that_expire_later_leave_their_summary_in_view(caplog):
     compactor = new_compactor(keep=("messages", 4), archive=Archive(store))
     result = compacted(talk(12), compactor, force=True)
     compactor.undo("t")
-    for item in store.search((), limit=1_000):
-        if item.key == result.record.covers[3]:
-            store.delete(item.namespace, item.key)
+    delete_original(store, result.record.covers[3])
     assert compacted(result.messages, compactor).messages == result.messages
     assert "stays in view" in caplog.text
 
