@@ -328,3 +328,28 @@ def test_each_rule_stands_or_is_named_after_each_round(history, window, rounds):
             for rule, later in revoked.items():
                 if rule in in_view and later in said_rules:
                     assert in_view.rfind(later) > in_view.find(rule), rule
+
+
+@pytest.mark.parametrize("number_of_rules", [9, 10, 14, 40])
+def test_one_rule_too_many_leaves_the_others_and_the_summary(number_of_rules):
+    rules = [
+        f"Rule {n}: never do thing {n} without asking the boss." for n in range(number_of_rules)
+    ]
+    text = "The user asked to look at each part of the plan about billing-api, from part 0 on."
+    request = "Please look at part {} of the plan about billing-api, and tell me what is missing. "
+    messages = [
+        {"role": "user" if n % 2 == 0 else "assistant", "content": request.format(n) * 6}
+        for n in range(100)
+    ]
+    with Compactor(
+        summarizer=lambda _: text,
+        window=8_000,
+        keep=("messages", 2),
+        max_summary_tokens=400,
+        rules=rules,
+    ) as compactor:
+        result = compactor.compact(messages, thread_id="t", force=True)
+    left_out = [rule.text for rule in result.rules_left_out]
+    assert [rule for rule in rules if rule not in result.summary] == left_out
+    assert len(rules) - len(left_out) >= min(8, number_of_rules)
+    assert text in result.summary

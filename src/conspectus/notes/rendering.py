@@ -11,7 +11,7 @@ from itertools import chain
 from conspectus.notes.cutting import cut, section
 from conspectus.notes.data import Kind, Line, Notes
 from conspectus.notes.line_text import line_text, shorten_line
-from conspectus.notes.room import Attempt, allowances, fill_room
+from conspectus.notes.room import Attempt, Filled, allowances, fill_room
 from conspectus.notes.tally import tally_of
 from conspectus.notes.todo import todo_lines
 from conspectus.rules import rule_id
@@ -49,8 +49,12 @@ MOST_NAMED_LEFT_OUT = 24
 MOST_KEPT_LEFT_OUT = 64
 """If more lines are left out, the record has only their tally."""
 
-AROUND_SHARE = 0.6
-"""The share of the room that the text before the lines may take, and the text behind them."""
+AROUND_SHARES = ((0.6, 0.6), (0.6, 0.3), (0.45, 0.25), (0.3, 0.15))
+"""The shares of the room that the text before the lines and the text after them may take. If
+nothing fits with the first pair, the next one is tried: the rules of the program give way last."""
+
+AROUND_SHARES_ALONE = ((1.0, 1.0), (0.7, 0.3))
+"""The same if there are no lines."""
 
 SMALLEST_LEVELS = (2_400, 1_200, 600, 300, 150, 75, 40)
 """The characters of the first and the newest message of the user, tried if nothing else fits."""
@@ -129,10 +133,37 @@ class NotesRenderer:
         """
         parts = self._shown_parts(calls=calls, words=words)
         lines = [line for part in parts for line in part]
+        filled: Filled | None = None
+        for before_share, behind_share in AROUND_SHARES if lines else AROUND_SHARES_ALONE:
+            filled = self._fill_beside(
+                parts, room, count, int(room * before_share), int(room * behind_share), archived
+            )
+            if filled is not None:
+                break
+        if filled is None:
+            self._allowances = []
+            text = _write_least(lines, room, count, archived)
+        else:
+            self._allowances = filled.attempt.allowances
+            self._density = filled.density
+            text = filled.attempt.text
+        self._rules_left_out = self._rules_not_in(lines, text)
+        return text
+
+    def _fill_beside(
+        self,
+        parts: Sequence[Sequence[Line]],
+        room: int,
+        count: Count,
+        before_room: int,
+        behind_room: int,
+        archived: bool,
+    ) -> Filled | None:
+        """Return a text with at most so many tokens around its lines; None if none fits."""
+        lines = [line for part in parts for line in part]
         size = float(sum(line.size for line in lines))
-        room_around = int(room * AROUND_SHARE) if lines else room
-        before = self._text_before(room_around, count)
-        behind = self._text_behind(room_around, count)
+        before = self._text_before(before_room, count)
+        behind = self._text_behind(behind_room, count)
 
         def write(characters: float, *, names_changes: bool = True) -> Attempt:
             allowed = allowances(lines, characters) if characters < size else []
@@ -155,16 +186,7 @@ class NotesRenderer:
             )
             for writing in writings
         )
-        filled = next((found for found in attempts if found is not None), None)
-        if filled is None:
-            self._allowances = []
-            text = _write_least(lines, room, count, archived)
-        else:
-            self._allowances = filled.attempt.allowances
-            self._density = filled.density
-            text = filled.attempt.text
-        self._rules_left_out = self._rules_not_in(lines, text)
-        return text
+        return next((found for found in attempts if found is not None), None)
 
     @property
     def rules_left_out(self) -> tuple[tuple[str, str], ...]:
