@@ -50,23 +50,26 @@ Clippable = Literal["nothing", "giants", "large", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One way to fit."""
+    """One way to fit.
+
+    Attributes:
+        budget_choice: how much the history may take afterwards.
+        summary_part: the summary gets at least this part of its full size; with 0 its least useful
+            size.
+        cut: which legal cuts are tried.
+        clips: what may be clipped.
+        spares_users: whether messages that never leave, and that the user wrote or pinned, are not
+            clipped.
+        least_summary_only: whether the summary gets its least size, and clipped messages get the
+            rest of the budget.
+    """
 
     budget_choice: BudgetChoice
-
     summary_part: float
-    """The summary gets at least this part of its full size; with 0 its least useful size."""
-
     cut: CutChoice
-
     clips: Clippable = "giants"
-    """What may be clipped."""
-
     spares_users: bool = False
-    """Messages that never leave, and that the user wrote or pinned, are not clipped."""
-
     least_summary_only: bool = False
-    """The rest of the budget is for clipped messages."""
 
 
 LADDER = (
@@ -161,19 +164,31 @@ class SummaryBounds:
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """The arithmetic of one history, and the rungs that make it fit. All sizes are tokens."""
+    """The arithmetic of one history, and the rungs that make it fit. All sizes are tokens.
 
-    items: Sequence[Item]  # the history, a summary in force included
-    known_budget: int | None  # for all messages; None if there is no limit
+    Attributes:
+        items: the history, a summary in force included.
+        known_budget: the tokens for all messages; None if there is no limit.
+        bounds: what limits the summary.
+        gain: a plan must make the history smaller by so many tokens.
+        clip_users: whether messages in the user's role may be clipped.
+        base: the tokens that a list takes in addition to its messages, whichever these are.
+        fires_at: the size at which the trigger fires. None if it counts only messages, or is so
+            near the window that the window counts in its place.
+        growth: the tokens that will be added before the plan takes effect.
+        cause: why its plans compact the history.
+    """
+
+    items: Sequence[Item]
+    known_budget: int | None
     bounds: SummaryBounds = SummaryBounds()
     _: KW_ONLY
-    gain: int = 0  # tokens by which a plan must make the history smaller
-    clip_users: bool = True  # messages in the user's role may be clipped
-    base: int = 0  # tokens that a list takes in addition to its messages, whichever these are
-    # tokens at which the trigger fires; None if it counts only messages, or is near the window
+    gain: int = 0
+    clip_users: bool = True
+    base: int = 0
     fires_at: int | None = None
-    growth: int = 0  # tokens that will be added before the plan takes effect
-    cause: Cause = FORCED  # of its plans
+    growth: int = 0
+    cause: Cause = FORCED
 
     # What the history is made of
 
@@ -341,7 +356,7 @@ class Ladder:
         }
         for rung in rungs:
             if rung.clips == "all" and not clip:
-                return None
+                continue
             plan = next(self._plans_of(rung, cuts[rung.cut], clip=clip), None)
             if isinstance(plan, Compact) and clip and rung.budget_choice == "with_free_share":
                 return self._clip_to_keep_more(plan, keeps_from)

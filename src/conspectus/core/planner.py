@@ -42,8 +42,8 @@ BELOW = "below the trigger"
 
 GAIN_DIVISOR = 10
 """If only a trigger in tokens asks for a compaction, it must free one part in so many of the
-history, unless that is less than the smallest useful summary. So must a plan in LangMem's order
-that stays above the limit. (Less would cost a summary and hardly delay the next one.)"""
+history, unless that is less than the smallest useful summary. (Less would cost a summary and hardly
+delay the next one.)"""
 
 FULL_RATIO_BY_MESSAGES = 1 / 16
 """With triggers in messages alone, a summary of up to this share of the window may exceed half of
@@ -156,8 +156,8 @@ def make_plan(
     limit = None if window is None else window.limit
     size = trigger_size or Size(tokens, len(items))
     fired = policy.fired(size, limit, past.rearm_from)
-    is_over = window is not None and tokens > window.budget
-    if not (options.force or fired or is_over):
+    exceeds_window = window is not None and tokens > window.budget
+    if not (options.force or fired or exceeds_window):
         return Keep(BELOW, tokens, due=False)
     if first_kept is None:
         first_kept = _first_kept_by_size(items, policy, limit)
@@ -173,7 +173,7 @@ def make_plan(
         scale=scale,
         kept=len(items) - first_kept,
         base=base,
-        gain=0 if options.force or is_over else _least_gain(tokens, fired, options.floor),
+        gain=0 if options.force or exceeds_window else _least_gain(tokens, fired, options.floor),
     )
     keeps_from = _cut_that_keeps(ladder, first_kept)
     trigger_tokens = _trigger_tokens(ladder, fired, limit, scale)
@@ -204,16 +204,16 @@ def _fitting_plan(
     has hardly grown since that was done, or since its last summary failed.
     """
     tokens = ladder.tokens
-    is_over = tokens > ladder.budget
+    exceeds_window = tokens > ladder.budget
     if options.clip and not options.force:
         clipped = _clip_stale(ladder, policy, keeps_from, trigger_tokens)
         if clipped is not None:
             return clipped
-    has_just_failed = is_over and _has_hardly_grown_since(past.failed_at, tokens)
+    has_just_failed = exceeds_window and _has_hardly_grown_since(past.failed_at, tokens)
     if has_just_failed and not options.force:
         reason = HELD_BACK.format(needed=tokens, budget=ladder.budget)
         return Stuck(reason, tokens, tokens, ladder.budget)
-    plan = _climb(ladder, policy, keeps_from, options.clip)
+    plan = _first_rung_that_fits(ladder, policy, keeps_from, options.clip)
     if not isinstance(plan, Stuck):
         return plan
     if _has_hardly_grown_since(past.stuck_at, tokens) and not options.force:
@@ -291,7 +291,9 @@ def _ladder(
     """
     budget = None if window is None else window.budget
     limit = None if window is None else window.limit
-    fires_at = policy.fires_at(limit, int(kept / (1 - FREE_AFTERWARDS)))
+    # The history is as long as it is when the kept messages are all of it but the free share.
+    messages = int(kept / (1 - FREE_AFTERWARDS))
+    fires_at = policy.fires_at(limit, messages)
     if fires_at is not None:
         fires_at = max(1, int(fires_at * scale))
     growth = 0
@@ -300,12 +302,12 @@ def _ladder(
         growth = int(options.growth * min(sizes, default=0))
     summary_may_be_long = not policy.keep_is_set or options.never_larger
     if summary_may_be_long and budget and fires_at and fires_at >= NEAR_WINDOW * budget:
-        fires_at = None  # the window, so that the summary has more room
-    instructions = base + sum(item.tokens for item in items[: leading_system_items(items)])
+        fires_at = None  # as if the window alone asked, so that the summary has more room
+    instruction_tokens = base + sum(item.tokens for item in items[: leading_system_items(items)])
     return Ladder(
         items,
         budget,
-        _summary_bounds(policy, window, instructions, options),
+        _summary_bounds(policy, window, instruction_tokens, options),
         gain=gain,
         clip_users=options.clip_users,
         base=base,
@@ -316,10 +318,10 @@ def _ladder(
 
 
 def _summary_bounds(
-    policy: Policy, window: Window | None, instructions: int, options: PlanOptions
+    policy: Policy, window: Window | None, instruction_tokens: int, options: PlanOptions
 ) -> SummaryBounds:
-    """Return what limits a summary in a window that holds instructions of so many tokens."""
-    room = policy.summary_room(window, instructions)
+    """Return what limits a summary in a window with leading system messages of so many tokens."""
+    room = policy.summary_room(window, instruction_tokens)
     full_ratio_up_to = LARGEST_SUMMARY
     if window is not None and policy.counts_messages_alone:
         share = min(int(window.budget * FULL_RATIO_BY_MESSAGES), MOST_AT_FULL_RATIO)
@@ -394,8 +396,8 @@ def _frees_enough(plan: Compact, least: int | None) -> bool:
     return plan.tokens - plan.at_most >= (least or 0)
 
 
-def _climb(ladder: Ladder, policy: Policy, keeps_from: int, clip: bool) -> Plan:
-    """Return the plan of the first rung that fits."""
+def _first_rung_that_fits(ladder: Ladder, policy: Policy, keeps_from: int, clip: bool) -> Plan:
+    """Return the plan of the first rung that fits, or why none is taken."""
     tokens = ladder.tokens
     enough = ladder.budgets["with_room_to_grow" if policy.keep_is_set else "with_free_share"]
     if keeps_from < ladder.first_cut and tokens <= enough:
@@ -464,38 +466,41 @@ def oldest_first(
     """
     longest = summary_tokens + frame + slack
     full = max(1, summary_tokens, frame)
-    # Nobody asks for a summary that is smaller than any summary can be.
+    # A size below that of any summary is no limit that a text could keep.
     cap = longest if summary_tokens >= SMALLEST_SUMMARY else None
     sizes = SummaryBounds(room=SummaryRoom.capped(longest, cap), floor=min(floor, full), full=full)
     ladder = Ladder(items, budget, sizes, cause=Cause("gathered", f"{gathered:,} tokens"))
     tokens = ladder.tokens
-    over = tokens > budget
-    messages = tokens - ladder.standing_tokens
-    instructions = items[0].tokens if items and items[0].role == "system" else 0
-    cuts = [cut for cut in range(1, len(items) + 1) if messages - ladder.kept_at[cut] >= gathered]
-    has_gathered = messages - instructions >= gathered
-    if not cuts and not (has_gathered and over):
+    exceeds_budget = tokens > budget
+    message_tokens = tokens - ladder.standing_tokens
+    instruction_tokens = items[0].tokens if items and items[0].role == "system" else 0
+    cuts = [
+        cut for cut in range(1, len(items) + 1) if message_tokens - ladder.kept_at[cut] >= gathered
+    ]
+    has_gathered = message_tokens - instruction_tokens >= gathered
+    if not cuts and not (has_gathered and exceeds_budget):
         return Keep("less has gathered than is asked for", tokens)
     cut = next((cut for cut in cuts if ladder.kept_at[cut] <= budget - summary_tokens), None)
-    if cut is None and not over:
+    if cut is None and not exceeds_budget:
         return Keep("what would stay leaves no room for a summary", tokens)
     starts_at = len(items) if cut is None else cut
-    plan = ladder.climb(OLDEST_FIRST, starts_at, clip=clip and over)
+    plan = ladder.climb(OLDEST_FIRST, starts_at, clip=clip and exceeds_budget)
     if not isinstance(plan, Compact):
         smaller = _evict_all_that_may_leave(ladder, full)
         needed = tokens if smaller is None else smaller.at_most
+        # A plan that stays above the budget must free as much as `GAIN_DIVISOR` says.
         if smaller is None or tokens - needed < tokens // GAIN_DIVISOR:
-            if not over:
+            if not exceeds_budget:
                 return Keep("a summary would not make it smaller", tokens)
             return Stuck(TOO_LARGE.format(needed=needed, budget=budget), tokens, needed, budget)
         plan = smaller
     return plan
 
 
-def _evict_all_that_may_leave(ladder: Ladder, summary: int) -> Compact | None:
+def _evict_all_that_may_leave(ladder: Ladder, summary_tokens: int) -> Compact | None:
     """Return the plan that evicts all that may leave, for a summary of so many tokens."""
     evicted, kept = ladder.divide(ladder.legal_cuts[-1])
-    return ladder.plan_for(evicted, kept, (), summary) if evicted else None
+    return ladder.plan_for(evicted, kept, (), summary_tokens) if evicted else None
 
 
 # Questions about a history

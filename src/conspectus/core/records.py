@@ -166,7 +166,7 @@ class Record:
             `alternate_roles="auto"`, views join such messages.
         joined: if such messages are joined: the user messages that became one message with the
             summary. It has the size of each and, if there are several, what else they contained.
-        corrections: the factors by which its estimates were corrected, by family of tokenizers;
+        corrections: the ratios by which its estimates were corrected, by family of tokenizers;
             empty if there were none.
         tokens_since_model: tokens that were evicted since the last compaction for which a model
             wrote the summary, and before this one.

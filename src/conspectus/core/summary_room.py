@@ -97,20 +97,30 @@ def narrowed(
         is_callers_own: whether the caller makes the message of the summary. In a budget below
             `SMALLEST_SUMMARY` it then need only fit by itself.
     """
-    hard = min(room.hard, max(sizes.replaced, sizes.always_allowed))
-    soft = min(room.soft, hard)
-    if not fits:
-        hard = min(hard, room.target)
-        soft = hard
-    elif budget is not None:
-        hard = min(hard, budget - sizes.without_summary)
-        soft = min(soft, int(budget / REARM) - sizes.without_summary)
+    useful = min(room.hard, max(sizes.replaced, sizes.always_allowed))
+    free = free_with_growth = BOUNDLESS
+    tiny_budget: int | None = None
+    if budget is not None:
+        free = budget - sizes.without_summary
+        free_with_growth = int(budget / REARM) - sizes.without_summary
         if is_callers_own and budget < SMALLEST_SUMMARY:
-            hard = max(hard, budget)
-            soft = hard
+            tiny_budget = budget
+
+    if not fits:
+        hard = min(useful, room.target)
+    elif tiny_budget is not None:
+        hard = max(min(useful, free), tiny_budget)
+    else:
+        hard = min(useful, free)
     hard = max(1, hard)  # clips may be larger than planned, so that nothing is left
     target = min(room.target, hard)
+    if not fits:
+        soft = target
+    elif tiny_budget is not None:
+        soft = hard
+    else:
+        soft = max(target, min(room.soft, useful, free_with_growth))
     roomy = hard
     if planned_within is not None:
         roomy = min(hard, max(target, planned_within - sizes.without_summary))
-    return SummaryRoom(target=target, soft=max(target, soft), hard=hard, roomy=roomy)
+    return SummaryRoom(target=target, soft=soft, hard=hard, roomy=roomy)

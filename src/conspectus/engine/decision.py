@@ -132,8 +132,8 @@ def plan_for(
         trigger_size: Size | None = divide_size(history.size_for_trigger(size), PREPARE_FROM)
         past = PastSizes(stuck_at=stuck_at(view))
     else:
-        over = history.exceeds_window(size)
-        failed = history.memory.failure_of(view.head_id, size.messages, over)
+        exceeds_window = history.exceeds_window(size)
+        failed = history.memory.failure_of(view.head_id, size.messages, exceeds_window)
         trigger_size = history.trigger_size
         past = _past_sizes(view, failed)
     if also_reserved:
@@ -174,8 +174,9 @@ def _past_sizes(view: View, failed: FailedSummary | None) -> PastSizes:
 def _would_be_due(view: View) -> bool:
     """Tell whether a history would be compacted now, if its last compaction had not failed."""
     history = view.history
-    over = history.exceeds_window(view.size)
-    return over or history.fires(history.size_for_trigger(view.size), rearm_from=_rearm_from(view))
+    if history.exceeds_window(view.size):
+        return True
+    return history.fires(history.size_for_trigger(view.size), rearm_from=_rearm_from(view))
 
 
 def _rearm_from(view: View) -> Size | None:
@@ -199,8 +200,8 @@ def _rearm_from(view: View) -> Size | None:
 
 def _least_text(engine: Engine) -> int:
     """Return the tokens of text below which a summary holds little, as a caller counts them."""
-    scale = max(1.0, engine.meter.ratio) if engine.meter.counts_lists else 1.0
-    return math.ceil(SUMMARY_FLOOR * scale)
+    ratio = max(1.0, engine.meter.ratio) if engine.meter.counts_lists else 1.0
+    return math.ceil(SUMMARY_FLOOR * ratio)
 
 
 def base_of(view: View) -> int:

@@ -80,10 +80,12 @@ class Engine:
     settings: Settings
     policy: Policy = field(default_factory=Policy)
     meter: TokenMeter
-    empty_summary_tokens: int  # of a summary message without text
+    empty_summary_tokens: int
+    """The tokens of a summary message without text."""
     archive: Archive | None
     memories: Memories = field(default_factory=Memories)
-    summarizers: Mapping[str, Summarizer]  # to try in turn, by name
+    summarizers: Mapping[str, Summarizer]
+    """The summarisers by name, in the order in which they are tried."""
     pin: Callable[[Any], bool] | None = None
     find_rules: RuleFinder = statements_in
     on_event: EventHandler | None = None
@@ -93,7 +95,8 @@ class Engine:
     caller_format: CallerFormat = field(default_factory=CallerFormat)
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
-    tools: ToolTable = field(default_factory=ToolTable)  # what the notes know of tools
+    tools: ToolTable = field(default_factory=ToolTable)
+    """What the notes know of tools."""
     clip_pointer: str | None = None
     """The words in a clip that say where its original is, with `{cite}` for its id; None if nothing
     keeps originals, so that nothing is clipped."""

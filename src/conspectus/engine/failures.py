@@ -42,16 +42,16 @@ async def remember_failure(view: View, error: ConspectusError) -> None:
         return
     history = view.history
     size = view.size
-    over = history.exceeds_window(size)
+    exceeds_window = history.exceeds_window(size)
     trigger_size = history.size_for_trigger(size)
-    before = history.memory.failure_of(view.head_id, size.messages, over)
+    before = history.memory.failure_of(view.head_id, size.messages, exceeds_window)
     # Without a window, and if a person has declined, each try waits for one tenth.
     counts_failures = history.window is not None and not isinstance(error, SummaryDeclined)
     times = 1
     if before is not None and counts_failures:
         has_grown = size_has_grown(trigger_size, before.trigger_size)
         times = before.times + 1 if has_grown else before.times
-    failure = FailedSummary(view.head_id, trigger_size, size, over, times)
+    failure = FailedSummary(view.head_id, trigger_size, size, exceeds_window, times)
     history.memory.latest_failure = failure
     await history.store.write_failure(SUMMARY_FAILED, failure)
 

@@ -100,7 +100,7 @@ def _record(leaving: Leaving, draft: Draft) -> Record:
         foreign=bool(leaving.texts.foreign_summaries),
         may_need_joining=view.may_need_joining,
         joined=_joined(leaving),
-        corrections=leaving.engine.meter.correction,
+        corrections=leaving.engine.meter.ratios_by_family,
         tokens_since_model=evicted.tokens,
         messages_since_model=evicted.messages,
         bill=_bill(leaving, draft),

@@ -110,16 +110,18 @@ class HistoryContext:
 
     engine: Engine
     scope: Scope
-    window: Window | None = None  # None if it is unknown
+    window: Window | None = None
+    """None if it is unknown."""
     head_source: HeadSource = StoreNamesHead()
+    """What says which record is in force."""
     checkpointed: bool = False
     """A checkpointer keeps the caller's state. If none does, the caller may send only messages."""
     label_of_record: Callable[[Record], str] | None = None
     """The caller's own name of a record, for the archive."""
     counts: CallerCounts | None = None
     """The caller's own count for the trigger; None if the trigger uses the meter's count."""
-    correction: float | None = None
-    """The correction of the estimate by reports of usage, if the caller knows it."""
+    ratio: float | None = None
+    """The ratio by which reports of usage correct the estimate, if the caller knows it."""
     is_continuation: bool = False
     """The caller knows that the history continues the record in force, wherever it begins."""
 
@@ -164,29 +166,36 @@ class HistoryContext:
         """Tell whether a view of this size does not fit the window."""
         return self.window is not None and size.tokens > self.window.budget
 
-    def fires(self, size: Size, rearm_from: Size | None = None) -> bool:
-        """Tell whether the trigger fires at a size; for `rearm_from` see `Policy.fired`."""
-        return self.engine.policy.fired(size, self.limit, rearm_from) is not None
-
     def size_for_trigger(self, size: Size) -> Size:
-        """Return what the trigger is compared with: the caller's own count, else this size."""
+        """Return what the trigger is compared with for a view of this size.
+
+        It is the caller's own count; without one, it is the size of the view.
+        """
         return self.trigger_size or size
 
+    def fires(self, trigger_size: Size, rearm_from: Size | None = None) -> bool:
+        """Tell whether the trigger fires; for both sizes see `Policy.fired`."""
+        return self.engine.policy.fired(trigger_size, self.limit, rearm_from) is not None
+
     def is_due(self, size: Size) -> bool:
-        """Tell whether the trigger, as the caller counts, or the window asks for a compaction."""
+        """Tell whether the window or the trigger asks for a compaction of a view of this size."""
         return self.exceeds_window(size) or self.fires(self.size_for_trigger(size))
 
-    def nears_trigger(self, size: Size) -> bool:
-        """Tell whether notes should be prepared for a history of this size."""
+    def nears_trigger(self, trigger_size: Size) -> bool:
+        """Tell whether notes should be prepared, because the trigger fires soon."""
         if self.engine.preparations is None:
             return False
-        return self.engine.policy.fired(divide_size(size, PREPARE_FROM), self.limit) is not None
+        return (
+            self.engine.policy.fired(divide_size(trigger_size, PREPARE_FROM), self.limit)
+            is not None
+        )
 
     def is_quiet(self, size: Size, head: Record | None) -> bool:
-        """Tell whether neither the trigger, nor the window, nor a preparation is due at a size.
+        """Tell whether a view of this size needs neither a compaction nor a preparation.
 
-        `head` is the record in force, from which the trigger counts.
+        `head` is the record in force. The trigger counts from the size after it.
         """
-        if self.nears_trigger(size) or self.exceeds_window(size):
+        trigger_size = self.size_for_trigger(size)
+        if self.nears_trigger(trigger_size) or self.exceeds_window(size):
             return False
-        return not self.fires(size, rearm_from=head.size_after if head else None)
+        return not self.fires(trigger_size, rearm_from=head.size_after if head else None)

@@ -28,18 +28,18 @@ def correct_meter(
 ) -> HistoryContext:
     """Return a history whose meter is corrected by reports of usage.
 
-    If there are no reports since the record in force, the correction of that record is used.
-    Another correction would give the same view another size, so that it would be compacted again.
+    If there are no reports since the record in force, the ratio of that record is used.
+    Another ratio would give the same view another size, so that it would be compacted again.
     """
     meter = history.engine.meter
-    known = head.corrections if head else {}
+    ratios_by_family = head.corrections if head else {}
     if meter.exact:
         return history
-    if history.correction is not None:
-        ratio = history.correction
-    elif reports or known:
+    if history.ratio is not None:
+        ratio = history.ratio
+    elif reports or ratios_by_family:
         reserved = 0 if history.window is None else history.window.reserved
-        known_ratio = meter.known_ratio(known)
+        known_ratio = meter.known_ratio(ratios_by_family)
         ratio = correction(reports, reserved, history.limit, known=known_ratio)
     else:
         return history

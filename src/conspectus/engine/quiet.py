@@ -36,9 +36,7 @@ def _may_reuse_results(history: HistoryContext) -> bool:
 
     A caller with a state or a count of its own may need another result for the same messages.
     """
-    return (
-        not history.head_source.in_state and history.counts is None and history.correction is None
-    )
+    return not history.head_source.in_state and history.counts is None and history.ratio is None
 
 
 def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:

@@ -201,7 +201,7 @@ class AgentStep:
             window,
             head_source=head_source,
             checkpointed=self.run.checkpointed,
-            correction=ratio,
+            ratio=ratio,
         )
 
     def _remember_failure(self) -> None:
@@ -229,7 +229,7 @@ class AgentStep:
             summarizers={EMBEDDED: EmbeddedSummarizer()},
             hooks=(),
         )
-        return HistoryContext(engine, self.scope, window, correction=ratio)
+        return HistoryContext(engine, self.scope, window, ratio=ratio)
 
     def size_of(self, view: Sequence[Any]) -> Size:
         """Return the size of a view as the trigger counts."""

@@ -26,7 +26,7 @@ class VainPlan(NamedTuple):
     """A history for which a plan changed nothing."""
 
     head_id: str  # the record in force
-    exceeded_window: bool
+    exceeds_window: bool
     messages: int
 
 

@@ -252,7 +252,7 @@ class MeasuredStep:
     sizes: HistorySizes
     reports_from: int  # the first message whose reported usage counts
     trigger_size: Size
-    ratio: float  # of the tokens that models count to the estimate
+    ratio: float  # by which reports of usage correct the estimate
     exceeds_window: bool
 
     def prepare_history(self) -> HistoryContext:
@@ -297,7 +297,7 @@ class MeasuredStep:
     def _is_planned_in_vain(self) -> bool:
         """Tell whether a plan for nearly the same history has changed nothing."""
         vain = self.step.cache.vain_plan
-        if (vain.head_id, vain.exceeded_window) != (self.step.held.head_id, self.exceeds_window):
+        if (vain.head_id, vain.exceeds_window) != (self.step.held.head_id, self.exceeds_window):
             return False
         return 0 <= len(self.view) - vain.messages < vain.messages // VAIN_PLAN_DIVISOR
 

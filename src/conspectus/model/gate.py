@@ -51,8 +51,8 @@ LEAST_COPIED_WORDS = 25
 LEAST_NUMBERS = 4
 """If a text in another language has so many numbers, the messages must have half of them."""
 
-LEAST_FOREIGN_SHARE = 0.9
-"""A text with a larger share of words that no message has tells of something else."""
+LEAST_UNKNOWN_SHARE = 0.9
+"""A text with at least this share of words that no message has tells of something else."""
 
 DISTINCTIVE_DIGITS = 3
 """A number with fewer digits may be in any two conversations."""
@@ -72,14 +72,30 @@ LEAST_ADDRESSED_SHARE = 0.1
 
 QUESTION_MARKS = ("?", "？", "؟")
 
-# The reason that is given for a low score
+# What a text with a low score lacks most: the first of these that it shows is the reason.
+
 LEAST_MARKED = 3
-"""With so many names and numbers, a text is told how many of them the messages have."""
+"""If a text has so many names and numbers, the reason says how many of them the messages have."""
 
 MOST_DIALOGUE_SHARE = 0.06
+"""A text with a larger share of words that address the reader or speak of the writer is an
+answer."""
+
 MOST_QUESTION_SHARE = 0.3
+"""So is a text of whose sentences a larger share are questions."""
+
 MOST_APOLOGIES_IN_REASON = 0.03
+"""A text with a larger share of words that apologise or refuse is an apology."""
+
 MOST_NEW_WORDS_SHARE = 0.6
+"""If a text has a larger share of words that no message has, the reason is this share."""
+
+# Reasons that several checks give
+
+IS_DOCUMENT = "it is one JSON or markup document, not lines that tell of the messages"
+REPEATS_ITSELF = "it says the same over and over"
+SPEAKS_TO_SOMEBODY = "it speaks to somebody, as an answer does, and does not tell what was said"
+APOLOGISES = "it apologises or refuses, and does not tell what was said"
 
 _ERROR = re.compile(r"(?:\d{3} )?(?:\w{0,40}error|\w{0,40}exception|traceback|bad gateway)\b", re.I)
 """How the text of an error begins."""
@@ -115,7 +131,7 @@ def reason_not_a_summary(
     if _repeats_prompt(text):
         return "it repeats the prompt"
     if is_document(text):
-        return "it is one JSON or markup document, not lines that tell of the messages"
+        return IS_DOCUMENT
     if not _can_be_measured(request):
         return _reason_by_form(text)
     grounds = _grounds(text, request)
@@ -132,18 +148,18 @@ def _reason_by_form(text: str) -> str:
     """Say why a text is no summary, by its form alone; empty if it may be one."""
     terms = terms_of(text)
     if distinct_share(terms.words, REPEATED_WORDS) < LEAST_DISTINCT_SHARE:
-        return "it says the same over and over"
+        return REPEATS_ITSELF
     if all(len(word) > LONGEST_WORD for word in terms.words):
         return "it has no words"
     shares = shares_of_speech(plain(text), terms.words, language_of(text, terms.words))
     if _ERROR.match(text):
         return "it is an error"
     if shares["apologies"] > MOST_APOLOGY_SHARE:
-        return "it apologises or refuses, and does not tell what was said"
+        return APOLOGISES
     reports = shares["speakers"] + shares["reports"]
     asks = bool(shares["first_person"]) and text.endswith(QUESTION_MARKS)
     if not reports and (asks or shares["addressed"] >= LEAST_ADDRESSED_SHARE):
-        return "it speaks to somebody, as an answer does, and does not tell what was said"
+        return SPEAKS_TO_SOMEBODY
     return ""
 
 
@@ -171,9 +187,9 @@ def is_document(text: str) -> bool:
 def reason_by_grounds(text: str, grounds: Grounds) -> str:
     """Say why a text clearly is no summary, whatever its score is; empty if it may be one."""
     if is_document(text):
-        return "it is one JSON or markup document, not lines that tell of the messages"
+        return IS_DOCUMENT
     if distinct_share(grounds.terms.words, REPEATED_WORDS) < LEAST_DISTINCT_SHARE:
-        return "it says the same over and over"
+        return REPEATS_ITSELF
     if not grounds.grounded or _has_only_new_words(grounds):
         return f"it tells of nothing that is in the {grounds.messages:,} messages"
     numbers = grounds.terms.numbers
@@ -194,7 +210,7 @@ def _has_only_new_words(grounds: Grounds) -> bool:
     if grounds.features["other_language"]:
         return False
     knows_name = any(term.kind == "name" for term in grounds.grounded)
-    return grounds.features["new_words"] >= LEAST_FOREIGN_SHARE and not knows_name
+    return grounds.features["new_words"] >= LEAST_UNKNOWN_SHARE and not knows_name
 
 
 def _names_other_things(grounds: Grounds) -> bool:
@@ -270,9 +286,9 @@ def _greatest_lack(grounds: Grounds) -> str:
     if len(marked) >= LEAST_MARKED and known * 2 < len(marked):
         return f"of {len(marked):,} names and numbers in it, the messages have {known:,}"
     if features["dialogue"] > MOST_DIALOGUE_SHARE or features["questions"] > MOST_QUESTION_SHARE:
-        return "it speaks to somebody, as an answer does, and does not tell what was said"
+        return SPEAKS_TO_SOMEBODY
     if features["apologies"] > MOST_APOLOGIES_IN_REASON:
-        return "it apologises or refuses, and does not tell what was said"
+        return APOLOGISES
     new_words = features["new_words"]
     if new_words > MOST_NEW_WORDS_SHARE:
         return f"{new_words:.0%} of its words are in none of the messages"

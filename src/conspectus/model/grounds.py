@@ -42,6 +42,20 @@ LEAST_CONTENT = 3
 SHORTEST_SENTENCE = 12
 """Characters. A shorter sentence need not have a rare term."""
 
+TOPIC_SHARE = 0.1
+"""A word in at least this share of the messages, and in three of them, belongs to their topic."""
+
+COVERED_SUPPORT = 0.3
+"""A text tells of a message if its terms there weigh more than this. A term weighs one in all,
+which the messages that have it share."""
+
+SMOOTHING = 0.5
+"""Added to a number of hits before it is divided by the number of tries and one, so that few tries
+give no share of 0 or 1."""
+
+RARITY_SMOOTHING = 0.3
+"""Added to the number of messages that have a word, before its rarity is computed."""
+
 END_CHARACTERS = 120
 """The end of a text, in which a question is looked for."""
 
@@ -105,7 +119,7 @@ def grounds_of(
     rare = [
         term
         for term, number in frequency.items()
-        if term.kind != "word" or number <= max(2, RARE_SHARE * count)
+        if term.kind != "word" or number <= _most_of_rare(count)
     ]
     locating = {
         term: places[term] for term in rare if len(places[term]) <= max(3, LOCATING_SHARE * count)
@@ -152,29 +166,35 @@ def _runs(words: Sequence[str], length: int = RUN_LENGTH) -> zip[tuple[str, ...]
     return zip(*(words[start:] for start in range(length)), strict=False)
 
 
+def _most_of_rare(count: int) -> float:
+    """Return the number of messages, of `count`, that may have a word for it to be rare."""
+    return max(2, RARE_SHARE * count)
+
+
 def _term_features(terms: Terms, frequency: Counter[Term], count: int) -> dict[str, float]:
     """Measure how many words, numbers and names of the text the messages have, and how rare."""
     known = [
         frequency[Term("word", word)] for word in terms.content if Term("word", word) in frequency
     ]
     words = max(LEAST_CONTENT, len(terms.content))
-    rare = sum(1 for number in known if number <= max(2, RARE_SHARE * count))
+    rare = sum(1 for number in known if number <= _most_of_rare(count))
     numbers = sum(1 for number in terms.numbers if Term("number", number) in frequency)
     names = sum(1 for name in terms.names if Term("name", name) in frequency)
     return {
         "new_words": (len(terms.content) - len(known)) / words,
-        "rarity": sum(math.log((count + 1) / (number + 0.3)) for number in known) / words,
+        "rarity": sum(math.log((count + 1) / (number + RARITY_SMOOTHING)) for number in known)
+        / words,
         "rare_words": rare / words,
         "rare_word_count": math.log1p(rare),
-        "topic_words": sum(1 for number in known if number >= max(3, 0.1 * count)) / words,
+        "topic_words": sum(1 for number in known if number >= max(3, TOPIC_SHARE * count)) / words,
         "topic_weight": sum(known) / count / words,
         "known_number_count": math.log1p(numbers),
         "new_number_count": math.log1p(len(terms.numbers) - numbers),
-        "known_numbers": (numbers + 0.5) / (len(terms.numbers) + 1),
+        "known_numbers": (numbers + SMOOTHING) / (len(terms.numbers) + 1),
         "number_density": len(terms.numbers) / max(8, terms.size),
         "known_name_count": math.log1p(names),
         "new_name_count": math.log1p(len(terms.names) - names),
-        "known_names": (names + 0.5) / (len(terms.names) + 1),
+        "known_names": (names + SMOOTHING) / (len(terms.names) + 1),
     }
 
 
@@ -186,7 +206,7 @@ def _place_features(locating: dict[Term, list[int]], count: int) -> dict[str, fl
             support[position] += 1 / len(positions)
     number = len(locating)
     total = max(1, number)
-    covered = sum(1 for weight in support if weight > 0.3) / count
+    covered = sum(1 for weight in support if weight > COVERED_SUPPORT) / count
     expected = 1 - math.exp(-max(number, 0.1) / count)
     entropy = 0.0
     if number > 1:
@@ -219,6 +239,7 @@ def _order_features(locating: dict[Term, list[int]], terms: Terms, count: int) -
     third = max(1, number // 3)
     beginning = sum(places[:third]) / third
     end = sum(places[-third:]) / third
+    # That of Kendall's tau: the variance of `agreement` in a random order, and one.
     deviation = math.sqrt(number * (number - 1) * (2 * number + 5) / 18 + 1)
     return {
         "order": agreement / (number * (number - 1) / 2 + 6),
@@ -245,7 +266,7 @@ def _grounded_lines(body: str, rare: set[Term]) -> float:
             )
             for term in (Term(kind, found) for found in texts)
         )
-    return (grounded + 0.5) / (len(sentences) + 1)
+    return (grounded + SMOOTHING) / (len(sentences) + 1)
 
 
 def _speech_features(body: str, terms: Terms, history: Sequence[str]) -> dict[str, float]:

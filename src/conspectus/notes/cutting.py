@@ -126,7 +126,9 @@ def cut(text: str, room: float, head: float = HEAD_SHARE) -> str:
         if room < 1:
             return ""
         return (text[: max(kept, 0)].rstrip() + GAP)[: int(room)]
-    head_size = int(kept * (head if room >= BOTH_ENDS_FROM else head > 0.5))
+    if room < BOTH_ENDS_FROM:  # one end only
+        head = 1.0 if head > 0.5 else 0.0
+    head_size = int(kept * head)
     head_end = _stop_before(text, head_size)
     tail_start = _stop_behind(text, len(text) - (kept - head_size))
     shortened = f"{text[:head_end].rstrip()} {GAP} {text[tail_start:].lstrip()}"

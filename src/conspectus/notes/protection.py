@@ -54,8 +54,8 @@ class Protection(Enum):
     """It is the first message, or the newest one if that tells much or binds."""
 
 
-class Turns(NamedTuple):
-    """When each kind of step is taken; None: never."""
+class StepTurns(NamedTuple):
+    """In which turn each kind of step is taken; None: never."""
 
     cut: int  # to more than `SHORT_CHARACTERS` characters
     cut_short: int  # to `SHORT_CHARACTERS` characters
@@ -65,12 +65,12 @@ class Turns(NamedTuple):
     cut_last: int | None = None  # to `LAST_LEVELS`, if it has no rules
 
 
-SHORTENING_ORDER: Mapping[Protection, Turns] = {
-    Protection.ORDINARY: Turns(cut=0, cut_short=0, leave_out=2),
-    Protection.TELLING: Turns(cut=1, cut_short=3, leave_out=4),
-    Protection.RULE: Turns(cut=0, cut_short=0, leave_out=7),
-    Protection.NEWEST: Turns(cut=0, cut_short=0, cut_last=6),
-    Protection.TASK: Turns(cut=5, cut_short=6, cut_to_rules=6, cut_last=6),
+SHORTENING_ORDER: Mapping[Protection, StepTurns] = {
+    Protection.ORDINARY: StepTurns(cut=0, cut_short=0, leave_out=2),
+    Protection.TELLING: StepTurns(cut=1, cut_short=3, leave_out=4),
+    Protection.RULE: StepTurns(cut=0, cut_short=0, leave_out=7),
+    Protection.NEWEST: StepTurns(cut=0, cut_short=0, cut_last=6),
+    Protection.TASK: StepTurns(cut=5, cut_short=6, cut_to_rules=6, cut_last=6),
 }
 """The turn in which each step of a message is taken, by its protection. Lower turns come first.
 
@@ -129,7 +129,7 @@ def shortening_steps(lines: Mapping[int, Line]) -> list[ShorteningStep]:
     said = [position for position, line in lines.items() if line.kind == "said"]
     first = min(said, default=-1)
     newest = max(said, default=-1)
-    steps: list[_Turn] = []
+    steps: list[_DueStep] = []
     for position, line in lines.items():
         protection = _protection_of(
             line,
@@ -143,39 +143,39 @@ def shortening_steps(lines: Mapping[int, Line]) -> list[ShorteningStep]:
             steps += _steps_of_rules(position, line, turns)
         elif turns.leave_out is not None:
             rarity = vocabulary.average_rarity(position)
-            steps.append(_Turn(turns.leave_out, rarity, ShorteningStep(position, 0)))
-    return [turn.step for turn in sorted(steps, key=lambda turn: turn[:2])]
+            steps.append(_DueStep(turns.leave_out, rarity, ShorteningStep(position, 0)))
+    return [due.step for due in sorted(steps, key=lambda due: (due.turn, due.place))]
 
 
-class _Turn(NamedTuple):
+class _DueStep(NamedTuple):
     """A step with its turn, and its place among the steps of that turn."""
 
-    number: int
+    turn: int
     place: float
     step: ShorteningStep
 
 
-def _steps_of_cutting(position: int, line: Line, turns: Turns) -> list[_Turn]:
+def _steps_of_cutting(position: int, line: Line, turns: StepTurns) -> list[_DueStep]:
     """Return the steps in which a message is cut and keeps all of its rules."""
     least = line.size_with_rules(len(line.rules)) if line.rules else 0
-    steps: list[_Turn] = []
+    steps: list[_DueStep] = []
     for level in USERS_LEVELS:
         if least < level < line.size:
-            number = turns.cut if level > SHORT_CHARACTERS else turns.cut_short
-            steps.append(_Turn(number, -level, ShorteningStep(position, level)))
+            turn = turns.cut if level > SHORT_CHARACTERS else turns.cut_short
+            steps.append(_DueStep(turn, -level, ShorteningStep(position, level)))
     if turns.cut_last is not None and not line.rules:
         for level in LAST_LEVELS:
             if level < line.size:
-                steps.append(_Turn(turns.cut_last, -level, ShorteningStep(position, level)))
+                steps.append(_DueStep(turns.cut_last, -level, ShorteningStep(position, level)))
     return steps
 
 
-def _steps_of_rules(position: int, line: Line, turns: Turns) -> list[_Turn]:
+def _steps_of_rules(position: int, line: Line, turns: StepTurns) -> list[_DueStep]:
     """Return the steps that leave a message only its rules, and then fewer and fewer of them.
 
     The last rule goes first. Of a message that is never left out, a little always stays.
     """
-    steps: list[_Turn] = []
+    steps: list[_DueStep] = []
     always_stays = turns.leave_out is None
     size = line.size
     for number in reversed(range(len(line.rules) + 1)):
@@ -186,7 +186,7 @@ def _steps_of_rules(position: int, line: Line, turns: Turns) -> list[_Turn]:
         is_whole = number == len(line.rules)
         turn = turns.cut_to_rules if is_whole else turns.leave_out_rules
         place = -characters if is_whole else position
-        steps.append(_Turn(turn, place, ShorteningStep(position, characters)))
+        steps.append(_DueStep(turn, place, ShorteningStep(position, characters)))
     return steps
 
 

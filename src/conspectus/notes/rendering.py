@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -61,6 +60,10 @@ SMALLEST_LEVELS = (2_400, 1_200, 600, 300, 150, 75, 40)
 
 Allowed = tuple[Line, float]
 """A line with the characters that it may take."""
+
+LEAST_ALLOWED = 1.0
+"""The characters of a line that is recorded although the text leaves it out. A record keeps more of
+each line than so many."""
 
 Count = Callable[[str], int]
 """Returns the tokens of a text."""
@@ -214,11 +217,16 @@ class NotesRenderer:
         if not self._allowances:
             return notes
         pairs = [*zip(self.notes.lines, self._allowances, strict=True)]
-        left_out = Counter(line.kind == "said" for line, allowed in pairs if not allowed)
+        said_left_out = sum(line.kind == "said" for line, allowed in pairs if not allowed)
+        others_left_out = sum(line.kind != "said" for line, allowed in pairs if not allowed)
+
+        def is_recorded(line: Line, allowed: float) -> bool:
+            left_out = said_left_out if line.kind == "said" else others_left_out
+            return bool(allowed or line.rules or left_out <= MOST_KEPT_LEFT_OUT)
+
+        # A line that is not recorded gets no characters, so that a tally replaces it.
         kept = [
-            float(
-                allowed or bool(line.rules) or left_out[line.kind == "said"] <= MOST_KEPT_LEFT_OUT
-            )
+            (allowed or LEAST_ALLOWED) if is_recorded(line, allowed) else 0.0
             for line, allowed in pairs
         ]
         parts = _group_parts(self.notes.lines_by_part(), kept)
@@ -290,7 +298,10 @@ def _without_rules(line: Line, removed: frozenset[str]) -> Line:
 
 
 def _name_left_out(lines: Sequence[Line], allowed: Sequence[float]) -> str:
-    """Name the messages whose rules have no room; empty if all have."""
+    """Name the messages whose rules have no room; empty if all have.
+
+    `allowed` has the characters of each line. It is empty if all lines are whole.
+    """
     number = 0
     ids: dict[str, None] = {}
     for line, characters in zip(lines, allowed, strict=bool(allowed)):

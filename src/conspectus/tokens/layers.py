@@ -15,6 +15,21 @@ The layers of every text are:
   where the tokens of real tokenizers begin (`benchmarks/learn_layers.py`).
 
 A text with characters beyond Latin-1 has further layers, of their scripts and blocks of Unicode.
+
+The bits of a code, the lowest first ("low byte" is that of the code point):
+
+- runs: 4 for the kind; 3 for the number of the lengths 2, 3, 5, 9 and 17 that the run of equal
+  characters has reached.
+- pieces: 3 for the class of the character, 3 for that of the one before it, 2 for the one before
+  that, of which less is told.
+- neighbours: for each of two to four characters as many as `weights.json` says.
+- beyond Latin-1, in the order of `wide_layers`:
+    1. the highest bit of the low byte; 7 for the number of the block;
+    2. 4 for the script; the 4 high bits of the low byte;
+    3. 4 for the script; the 4 low bits of the low byte;
+    4. 4 for the script; 4 for the script of the character before it;
+    5. 4 for the script; 2 for equal characters before it; 2 for those of its script;
+    6. 8 for the low byte, moved by a number that depends on the high byte.
 """
 
 from __future__ import annotations
@@ -193,7 +208,7 @@ def _layers_of_neighbours() -> list[Neighbours]:
         masks: list[int] = []
         first_bit = 0
         for bits in stored["bits"]:
-            masks.append((1 << bits) - 1 << first_bit)
+            masks.append(((1 << bits) - 1) << first_bit)
             first_bit += bits
         layers.append(Neighbours(base64.b64decode(stored["classes"]), masks))
     return layers
@@ -259,11 +274,11 @@ def _coded_beyond_latin(text: str) -> CodedText:
     layers = _common_layers(characters.to_bytes(size, "little"), characters, equal)
     same_script = _ones_where_zero(script ^ script << 8, ones) & beyond
     wide_layers = [
-        block << 1 | low >> 7 & beyond,
-        script | low & _HIGH_4 & is_beyond,
+        (block << 1) | ((low >> 7) & beyond),
+        script | (low & _HIGH_4 & is_beyond),
         script | (low & _LOW_4 & is_beyond) << 4,
-        script | script << 12,
-        script | _up_to_three(equal) << 4 | _up_to_three(same_script) << 6,
+        script | (script << 12),  # four bits up, and one character on
+        script | (_up_to_three(equal) << 4) | (_up_to_three(same_script) << 6),
         (low ^ _number(high.translate(_SALT))) & is_beyond,
     ]
     # Shifts may move the last character beyond the row.
@@ -284,7 +299,7 @@ def _common_layers(row: bytes, characters: int, equal: int) -> list[bytes]:
         five = three & three << 16
         nine = five & five << 32
         seventeen = nine & nine << 64
-        runs |= equal + three + five + nine + seventeen << 4
+        runs |= (equal + three + five + nine + seventeen) << 4
         if five:
             once = _without(row, characters, five)
     return [runs.to_bytes(size + SPARE_BYTES, "little")[:size], *_neighbour_layers(once)]

@@ -25,26 +25,39 @@ from conspectus.tokens.estimate import Maker
 # 1,568 a side.
 PER_IMAGE: dict[Maker, int] = {"openai": 1_105, "anthropic": 1_600, "google": 1_120}
 PER_PAGE: dict[Maker, int] = {"anthropic": 3000, "openai": 2005, "google": 560, "unknown": 3000}
+"""Tokens of one page of a PDF."""
+
 NAMED_PAGES = 10
-"""Pages of a file that is only an id or an address, a recording too."""
+"""A file that is only an id or an address counts as so many pages, also if it is a recording."""
 
 PAGE_BYTES = 10_000
-"""Bytes of a page if a PDF does not say its pages: few, so as not to miss any."""
+"""If the pages of a PDF cannot be counted, each so many bytes count as one page. Real pages are
+larger, so the estimate is rather too high."""
 
 PER_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
-# By kind; of a film, that is 62,500 bytes and 300 tokens a second.
-BYTES_A_TOKEN = {"text": 3, "file": 4, "sealed": 4, "video": 208}
-SOUND_BYTES_A_SECOND = 4_000
-"""Bytes a second of compressed sound, of a low usual quality."""
+"""Tokens of one second of sound."""
 
-BYTES_A_SECOND = dict.fromkeys(("pcm", "pcm16", "l16"), 48_000)  # as OpenAI takes it
-BYTES_A_SECOND |= dict.fromkeys(("wav", "x-wav", "wave", "flac", "x-flac", "aiff"), 16_000)
-"""Of recordings that are not compressed, or without loss, by their type: of telephone quality."""
+BYTES_A_TOKEN = {"text": 3, "file": 4, "sealed": 4, "video": 208}
+"""Bytes for which one token is counted, by the kind of the content. A film of 62,500 bytes a second
+takes 300 tokens a second."""
+
+SOUND_BYTES_A_SECOND = 4_000
+"""Bytes of one second of sound that is compressed with loss, at a low but usual bit rate."""
+
+BYTES_A_SECOND = {
+    # 24,000 samples of two bytes, the form that OpenAI takes
+    **dict.fromkeys(("pcm", "pcm16", "l16"), 48_000),
+    # 8,000 samples of two bytes, as on the telephone
+    **dict.fromkeys(("wav", "x-wav", "wave", "flac", "x-flac", "aiff"), 16_000),
+}
+"""Bytes of one second of sound without loss, by the type of the file."""
 
 MOST_UNPACKED_BYTES = 16 << 20
-"""The most bytes that the object streams of one PDF are unpacked to."""
+"""At most so many bytes are unpacked from the object streams of one PDF."""
 
-_HEAD = 49_152  # Bytes that are searched for the size of a picture
+_HEAD_BYTES = 49_152
+"""The size of a picture is searched in so many of its first bytes."""
+
 _STREAMS = re.compile(rb"\bstream\r?\n|endstream")
 _LEAF = re.compile(rb"/Type\s*/Page\b")
 
@@ -69,7 +82,7 @@ def media_tokens(block: Mapping[str, Any], maker: Maker) -> int:
 def _image(media: Media, maker: Maker) -> int:
     if maker == "openai" and media.detail == "low":
         return 85
-    width, height = _size(media.raw(_HEAD)) if maker != "google" else (0, 0)
+    width, height = _size(media.raw(_HEAD_BYTES)) if maker != "google" else (0, 0)
     if not (width and height):
         return PER_IMAGE[maker]
     if maker == "anthropic":
@@ -105,5 +118,6 @@ def pdf_pages(raw: bytes) -> int | None:
                 text = zlib.decompressobj().decompress(stream, MOST_UNPACKED_BYTES - packed)
             except zlib.error:  # damaged, or encrypted
                 continue
-            packed, leaves = packed + len(text), leaves + len(_LEAF.findall(text))
+            packed += len(text)
+            leaves += len(_LEAF.findall(text))
     return leaves or None

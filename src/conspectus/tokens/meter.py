@@ -52,12 +52,13 @@ MOST_FRAME_TOKENS = 20
 each message."""
 
 LEAST_RATIO = 0.5
-"""The least correction. A report below it measures something else, such as one without cached
-tokens, and is ignored."""
+"""The smallest ratio by which an estimate is corrected. A report below it measures something else,
+such as one without cached tokens, and is ignored."""
 
 MOST_RATIO = 2.0
-"""The largest correction. A report above it may count tools, and is cut. If it is as far above the
-window, too, it belongs to no request that a model has answered, and is ignored."""
+"""The largest ratio by which an estimate is corrected. A report above it may count tools, and is
+cut. If it is as far above the window, too, it belongs to no request that a model has answered, and
+is ignored."""
 
 COUNTS_KEPT = 16_384
 """Messages whose count by a caller's counter is remembered."""
@@ -81,7 +82,9 @@ def correction(
     *,
     known: float = 1.0,
 ) -> float:
-    """Return the factor for the estimate: 0.5 to 2, and `known` without usable reports.
+    """Return the ratio by which the estimate is corrected: 0.5 to 2.
+
+    Without usable reports it is `known`, the ratio from before.
 
     The growth from the first to the last report is that of the messages alone, as the rest of a
     request stays the same. A single one counts less the known overhead; beyond that it can only
@@ -93,12 +96,13 @@ def correction(
         >>> correction([UsageReport(1_000, 2_600), UsageReport(3_000, 5_000)])
         1.2
     """
+    window = limit or math.inf  # without a known window, no report is too large
     usable = [
         report
         for report in reports
         if report.estimated >= LEAST_GROWTH
         and report.reported >= LEAST_RATIO * report.estimated
-        and report.reported <= MOST_RATIO * max(report.estimated + overhead, limit or math.inf)
+        and report.reported <= MOST_RATIO * max(report.estimated + overhead, window)
     ]
     if not usable:
         return known
@@ -126,7 +130,7 @@ class TokenMeter:
     Attributes:
         model: the name of the model; empty if unknown.
         exact: whether a counter or a vocabulary counts, so that no report corrects it.
-        ratio: factor of the estimate; 1 unless `scaled` made the meter.
+        ratio: what the estimate is multiplied by; 1 unless `scaled` made the meter.
 
     Raises:
         PolicyError: the counter is invalid, or returns an invalid count.
@@ -139,7 +143,8 @@ class TokenMeter:
     def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:
         self.model = named(model)
         self.family, self.maker = family_of(self.model)
-        self.exact, self.ratio = counter is not None, 1.0
+        self.exact = counter is not None
+        self.ratio = 1.0
         self._counter: MessageCounter | None = None
         self._list_counter: MessageCounter | None = None
         self._text: Callable[[str], int] = partial(estimate, family=self.family)
@@ -148,7 +153,9 @@ class TokenMeter:
         if isinstance(counter, str):
             self._text = vocabulary(counter)
         elif callable(counter):
-            self._counter = MessageCounter(counter, copy(self).count_message)  # or estimated
+            # What the counter refuses is estimated by this copy, which has no counter yet.
+            estimating = copy(self)
+            self._counter = MessageCounter(counter, estimating.count_message)
             self._list_counter = self._counter
             self._counts_like = object()
         elif counter is not None:
@@ -239,13 +246,13 @@ class TokenMeter:
         return prompt + sum(PER_TOOL + self.count_text(_schema(tool)) for tool in tools or ())
 
     @property
-    def correction(self) -> dict[str, float]:
-        """The factor of the estimate by the family of its tokenizer, for `known_ratio`."""
+    def ratios_by_family(self) -> dict[str, float]:
+        """The ratio by the family of its tokenizer, for `known_ratio`; empty if it is 1."""
         return {} if self.exact or self.ratio == 1.0 else {self.family: self.ratio}
 
-    def known_ratio(self, corrections: Mapping[str, float]) -> float:
-        """Return the factor that was known for this tokenizer; 1 for another, or a counter."""
-        return 1.0 if self.exact else corrections.get(self.family, 1.0)
+    def known_ratio(self, ratios_by_family: Mapping[str, float]) -> float:
+        """Return the ratio that was known for this tokenizer; 1 for another, or a counter."""
+        return 1.0 if self.exact else ratios_by_family.get(self.family, 1.0)
 
     def scaled(self, ratio: float) -> TokenMeter:
         """Return this meter with counts of messages and texts times a ratio.
@@ -272,7 +279,8 @@ _warned: list[str] = []
 
 def _warn_unknown(model: Any) -> None:
     """Log once in this process that a model's tokenizer is not known; never for a fake model."""
-    name, kinds = named(model), type(innermost(model)).__mro__
+    name = named(model)
+    kinds = type(innermost(model)).__mro__
     fake = re.search("fake|scripted|mock", f"{name} {kinds}".lower())
     if name not in ("", "unknown") and not fake and not _warned:
         _warned.append(name)
@@ -361,11 +369,11 @@ class MessageCounter:
         name = hashlib.sha256(shown).digest()
         if (known := self._known.get(name)) is not None:
             return known
-        alone = [([form], list[Any]()) for form in first]
-        otherwise = [([form], list[Any]()) for form in last]
-        for history, others in chain(alone, _histories(message), otherwise):
+        first_forms = [_Shown([form], []) for form in first]
+        last_forms = [_Shown([form], []) for form in last]
+        for history, without in chain(first_forms, _shown_forms(message), last_forms):
             try:
-                beside = self._ask(others) - self.base if others else 0
+                beside = self._ask(without) - self.base if without else 0
                 known = max(0, self._ask(history) - beside)
                 self._known.put(name, known)
                 return known
@@ -396,25 +404,33 @@ class MessageCounter:
         return int(count)
 
 
-def _histories(message: BaseMessage) -> Iterator[tuple[list[BaseMessage], list[BaseMessage]]]:
-    """Yield a message alone, and in a history that a provider takes, beside one to compare it with.
+class _Shown(NamedTuple):
+    """What a counter is shown to count one message: the difference of two histories."""
+
+    history: list[Any]
+    without: list[Any]  # the same without the message; empty if the history is the message alone
+
+
+def _shown_forms(message: BaseMessage) -> Iterator[_Shown]:
+    """Yield a message alone, and then in a history that a provider takes.
 
     A call counts with the frames of its results.
     """
-    yield [message], []
+    yield _Shown([message], [])
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
     question = HumanMessage(FILLER)
     if isinstance(message, SystemMessage):
-        yield [message, question], [question]
+        yield _Shown([message, question], [question])
     elif isinstance(message, ToolMessage):
         call: Any = {"name": message.name or "tool", "args": {}, "id": message.tool_call_id}
         before = [question, AIMessage("", tool_calls=[call])]
-        yield [*before, message], [*before, message.model_copy(update={"content": FILLER})]
+        filler = message.model_copy(update={"content": FILLER})
+        yield _Shown([*before, message], [*before, filler])
     else:
         calls = getattr(message, "tool_calls", ())
         results = [ToolMessage(FILLER, tool_call_id=call["id"] or "") for call in calls]
-        yield [question, message, *results], [question]
+        yield _Shown([question, message, *results], [question])
 
 
 def vocabulary(spec: str) -> Callable[[str], int]:
