@@ -291,7 +291,7 @@ def _ladder(
     """
     budget = None if window is None else window.budget
     limit = None if window is None else window.limit
-    # The history is as long as it is when the kept messages are all of it but the free share.
+    # Of a history of so many messages, all but the free share are kept.
     messages = int(kept / (1 - FREE_AFTERWARDS))
     fires_at = policy.fires_at(limit, messages)
     if fires_at is not None:
