@@ -4,6 +4,7 @@ import json
 import logging
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -138,26 +139,27 @@ def test_what_comes_back_with_nothing_new_is_kept_whatever_was_reported(ratio, k
         view = list(second_result.messages)
 
 
+@pytest.mark.slow
 def test_a_guard_does_not_compact_again_what_the_middleware_has_compacted():
+    """The model reports little more than half of the estimate, so the estimate alone is too large.
+
+    What the middleware leaves fits the window by the corrected estimate. Without the correction a
+    guard would compact it at the next turn.
+    """
     meter = TokenMeter()
 
     def answer(messages: list[Any]) -> AIMessage:
-        used = int(0.5 * meter.count_messages(messages))
+        used = int(0.55 * meter.count_messages(messages))
         usage: Any = {"input_tokens": used, "output_tokens": 9, "total_tokens": used + 9}
         return AIMessage("it is sound " * 40, usage_metadata=usage)
 
-    summary_calls: list[int] = []
-
-    def summarise(messages: list[Any]) -> str:
-        summary_calls.append(len(messages))
-        return "All parts were looked at, and each of them was found sound. " * 10
-
+    summary = "All parts were looked at, and each of them was found sound. " * 10
     middleware = SummarizationMiddleware(
         ScriptedChatModel(answers=answer),
-        trigger=("tokens", 9_000),
-        keep=("fraction", 0.6),
+        trigger=("tokens", 20_000),  # so that the window asks for compactions
+        keep=("messages", 90),  # more than fits, so that as much stays as may
         window=8_000,
-        summarizer=summarise,
+        summarizer=lambda _: summary,
         check_summaries=False,
     )
     agent = create_agent(
@@ -167,16 +169,14 @@ def test_a_guard_does_not_compact_again_what_the_middleware_has_compacted():
         checkpointer=InMemorySaver(),
     )
     sizes: list[int] = []
-    for n in range(120):
+    for n in range(90):
         question = HumanMessage(f"Look at part {n}. " + "please look at it with care " * 12)
         state = agent.invoke({"messages": [question]}, {"configurable": {"thread_id": "t"}})
         sizes.append(len(state["messages"]))
-        if len(summary_calls) > 1:
-            break
-    assert len(summary_calls) <= 1 or sizes[-1] > sizes[-2] - 40
     compactions = [n for n in range(1, len(sizes)) if sizes[n] < sizes[n - 1]]
-    assert compactions
-    assert len(summary_calls) == len(compactions), "one summary for each of them"
+    turns_between = [later - earlier for earlier, later in pairwise(compactions)]
+    assert turns_between
+    assert min(turns_between) > 10
 
 
 def test_the_log_names_once_the_setting_that_is_too_tight(caplog):

@@ -127,6 +127,16 @@ def test_a_once_shorter_history_continues_its_later_records(settings):
     assert len(summarizer.requests) == calls_before
 
 
+@pytest.mark.parametrize("shorter", [24, 25, 40, 60])
+def test_a_history_that_comes_back_needs_no_restart(shorter):
+    """Below the trigger the short path is taken, which reads new messages alone."""
+    compactor = new_compactor(trigger=("messages", 1_000), keep=("messages", 4))
+    sent = talk(40)
+    view = compacted(sent, compactor, force=True).messages
+    assert len(compacted(sent[:shorter], compactor).messages) == shorter
+    assert compacted(sent, compactor).messages == view
+
+
 def test_a_clipping_record_keeps_the_notes_before_it():
     compactor = new_compactor(keep=("messages", 6), window=20_000, stale_results={"over": 400})
     compacted(talk(8), compactor, force=True)

@@ -210,6 +210,15 @@ def test_a_function_that_fails_is_an_error_with_a_remedy(rules):
         Compactor(rules=rules, on_failure="raise").compact(chat(60, {}), thread_id="t", force=True)
 
 
+def test_a_sentence_that_nobody_wrote_is_left_out_and_logged(caplog):
+    with Compactor(rules=lambda text: ["Always whistle."]) as compactor:
+        result = compactor.compact(chat(20, {}), thread_id="t", force=True)
+    assert "whistle" not in result.summary
+    [record] = [r for r in caplog.records if r.conspectus["event"] == "rules_not_in_text"][:1]
+    assert "Always whistle." in record.getMessage()
+    assert "letter for letter" in record.getMessage()
+
+
 @pytest.fixture
 def archive(tmp_path):
     return tmp_path / "a.db"
@@ -225,11 +234,11 @@ def compact_into(archive, turns):
 def test_the_command_lists_rules_and_where_they_were_said(archive):
     compact_into(archive, 60)
 
-    [rule] = read_json("rules", archive, "--thread", "t")
+    [rule] = read_json("rules", "--archive", archive, "--thread", "t")
 
     assert (rule["text"], rule["message"], rule["position"]) == (RULE, "u5", 11)
     assert (rule["in_summary"], rule["removed"], rule["thread"]) == (True, False, "t")
-    assert RULE in run("rules", archive).stdout
+    assert RULE in run("rules", "--archive", archive).stdout
 
 
 def test_a_rule_is_taken_out_and_put_back(archive):
@@ -241,8 +250,12 @@ def test_a_rule_is_taken_out_and_put_back(archive):
             return compactor.compact(messages, thread_id="t", force=True).summary
 
     def change(option: str) -> str:
-        [listed] = [r for r in read_json("rules", archive, "--thread", "t") if r["text"] == rule]
-        run("rules", archive, "--thread", "t", option, listed["id"])
+        [listed] = [
+            r
+            for r in read_json("rules", "--archive", archive, "--thread", "t")
+            if r["text"] == rule
+        ]
+        run("rules", "--archive", archive, "--thread", "t", option, listed["id"])
         messages.extend([user("Go on."), assistant("I go on. " * 30)])
         return summary()
 
@@ -254,10 +267,10 @@ def test_a_rule_is_taken_out_and_put_back(archive):
 def test_an_unknown_rule_is_an_error_with_a_remedy(archive):
     compact_into(archive, 60)
 
-    line = error_line("rules", archive, "--thread", "t", "--remove", "nothing")
+    line = error_line("rules", "--archive", archive, "--thread", "t", "--remove", "nothing")
 
     assert "conspectus rules --thread t" in line
-    assert "--thread" in error_line("rules", archive, "--remove", "nothing")
+    assert "--thread" in error_line("rules", "--archive", archive, "--remove", "nothing")
 
 
 NAMES = "Quexley Ottoline Brambury Vantreel Hoskin Merriweld Tolvane Ashgrove".split()

@@ -407,6 +407,32 @@ def test_an_agent_undoes_and_compacts_in_one_step():
     assert [record.id for record in archive.chain(SCOPE)] == [agent.head]
 
 
+class StoreThatMayBeAway(InMemoryStore):
+    is_away = False
+
+    def batch(self, ops: Any) -> Any:
+        if self.is_away:
+            raise OSError("no route to host")
+        return super().batch(ops)
+
+
+def test_no_step_with_nothing_due_fails_because_the_archive_is_away(caplog):
+    """Whether a compaction was undone elsewhere is asked at each turn, and may stay unknown."""
+    store = StoreThatMayBeAway()
+    middleware = new_middleware(
+        trigger=("messages", 1_000), on_failure="raise", recall="off", archive=Archive(store)
+    )
+    bench = Bench(lambda _: "Fine.", middleware, checkpointer=InMemorySaver())
+    for number in range(6):
+        bench.say(f"Is part {number} sound? " * 5)
+    bench.graph.update_state(thread_config(), SummarizationMiddleware.request_compaction())
+    bench.say("Go on.")
+    store.is_away = True
+    [*_, answer] = bench.say("And part 7?")
+    assert answer.text == "Fine."
+    assert "head_unknown" in {record.conspectus["event"] for record in caplog.records}
+
+
 def test_without_an_archive_a_preserved_state_is_undone():
     bench = Bench(
         lambda _: "All is well.",

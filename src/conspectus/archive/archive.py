@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, cast
 from uuid import uuid4
 
-from conspectus._bounded_cache import BoundedCache
 from conspectus._langchain import is_store
 from conspectus.archive.address import check_seconds, open_store
+from conspectus.archive.chains import ChainReader
 from conspectus.archive.guard import GuardedStore
 from conspectus.archive.langgraph import LangGraphStore
 from conspectus.archive.passages import original_of
@@ -49,12 +48,6 @@ from conspectus.messages import Message
 
 TIMEOUT = 30.0
 """Seconds that a store has for one batch by default."""
-
-CACHED_CHAINS = 256
-"""The most chains in memory."""
-
-CACHED_RECORDS = 10_000
-"""The most records of all chains in memory."""
 
 RECORD_OF_SUMMARY = "record"
 """The kind of remarks that lead from a summary that comes back to its record."""
@@ -137,10 +130,7 @@ class Archive:
         self.backend: ArchiveStore = guarded
         self.ttl = guarded.ttl
         self.timeout = timeout
-        # By scope and head; each has its newest record as it is stored.
-        self._chains: BoundedCache[tuple[Scope, str], tuple[bytes, Chain]] = BoundedCache(
-            CACHED_CHAINS, CACHED_RECORDS, lambda cached: len(cached[1])
-        )
+        self._chains = ChainReader(self.backend)
 
     @classmethod
     def open(
@@ -351,8 +341,7 @@ class Archive:
                 "thread."
             )
         if earlier or record.parent is None:
-            self._chains.drop((scope, record.parent or ""))
-            self._remember_lean(scope, stored, (*earlier, record))
+            self._chains.replace_parent(scope, stored, (*earlier, record))
         if self.ttl is not None:
             self.backend.sweep()
 
@@ -395,31 +384,7 @@ class Archive:
         summary and notes. The newest record always has its summary, and the newest record with
         notes always has its notes.
         """
-        # The newest record is always read from the store. The others expire with it.
-        newest_body = self._record_body(scope, head_id)
-        cached = self._chains.get((scope, head_id))
-        if cached and cached[0] == newest_body:
-            self._chains.put((scope, head_id), cached)
-            return cached[1]
-        later: list[Record] = []
-        record_id = head_id
-        body = newest_body
-        while True:
-            record = parse_record(record_id, body)
-            if record is None or any(record.id == other.id for other in later):
-                return ()
-            later.insert(0, record)
-            if record.parent is None:
-                return self._remember_lean(scope, newest_body, tuple(later))
-            earlier = self._chains.get((scope, record.parent))
-            if earlier:
-                return self._remember_lean(scope, newest_body, (*earlier[1], *later))
-            record_id = record.parent
-            body = self._record_body(scope, record_id)
-
-    def _record_body(self, scope: Scope, record_id: str) -> bytes:
-        stored = self.backend.read(scope, "records", [record_id])
-        return stored.get(record_id, b"")
+        return self._chains.read(scope, head_id)
 
     def in_force(self, scope: Scope) -> Chain:
         """Return the chain that ends with the head of a history.
@@ -433,22 +398,6 @@ class Archive:
                 f"A record of thread {scope.thread!r} is missing or damaged, so that nothing can "
                 "be recalled; restore the archive from a backup."
             )
-        return chain
-
-    def _remember_lean(self, scope: Scope, newest_body: bytes, chain: Chain) -> Chain:
-        """Remember a chain as it was read, and return it.
-
-        In memory only the newest records have notes and summaries. Each record has all notes so
-        far, so those of earlier records are seldom read.
-        """
-        positions = [at for at, record in enumerate(chain) if record.notes]
-        newest_notes = positions[-1] if positions else 0
-        lean = [
-            replace(record, notes={}, summary="") if record.summary else record
-            for record in chain[:newest_notes]
-        ]
-        chain = (*lean, *chain[newest_notes:])
-        self._chains.put((scope, chain[-1].id), (newest_body, chain))
         return chain
 
     def chain_by_signature(self, scope: Scope, signature: str) -> Chain:
@@ -506,12 +455,27 @@ class Archive:
         """Return the id of the head; empty if it was set to no record, None if it never was set."""
         return self.backend.head_id(scope)
 
+    def copy(self, source: Scope, target: Scope, head_id: str) -> None:
+        """Copy the chain up to a record, with its originals, to another scope."""
+        chain = self.chain_at(source, head_id)
+        keys = manifest(chain)
+        present = self.backend.read(target, "messages", keys)
+        originals = self.backend.read(source, "messages", keys)
+        items = []
+        for key, body in originals.items():
+            if key not in present:
+                items.append(original_of(decode_original(key, body).message, body))
+        self.backend.write(target, {"messages": items})
+        for record in chain:
+            # A chain may lack its older summaries and notes; the store has them.
+            stored = parse_record(record.id, self._chains.record_body(source, record.id))
+            self.commit(target, stored or record, head_in_state=True)
+
     # Records that were taken back
 
     def undone(self, scope: Scope) -> tuple[str, ...]:
         """Return the ids of the records of a history that were taken back, the latest last."""
-        remark = self.read_remarks(scope, UNDONE, [UNDONE]).get(UNDONE, {})
-        return tuple(name for name in remark.get("ids", ()) if isinstance(name, str))
+        return self.read_ids(scope, UNDONE, UNDONE)
 
     def set_undone(
         self,
@@ -537,22 +501,6 @@ class Archive:
         if stored_head_id != head_id:
             raise ArchiveOvertaken(UNDO_OVERTAKEN)
 
-    def copy(self, source: Scope, target: Scope, head_id: str) -> None:
-        """Copy the chain up to a record, with its originals, to another scope."""
-        chain = self.chain_at(source, head_id)
-        keys = manifest(chain)
-        present = self.backend.read(target, "messages", keys)
-        originals = self.backend.read(source, "messages", keys)
-        items = []
-        for key, body in originals.items():
-            if key not in present:
-                items.append(original_of(decode_original(key, body).message, body))
-        self.backend.write(target, {"messages": items})
-        for record in chain:
-            # A chain may lack its older summaries and notes; the store has them.
-            stored = parse_record(record.id, self._record_body(source, record.id))
-            self.commit(target, stored or record, head_in_state=True)
-
     # Remarks of the engine, and of a program that uses it
 
     def read_remarks(self, place: Scope | str, kind: str, names: Sequence[str]) -> dict[str, Any]:
@@ -567,6 +515,11 @@ class Archive:
             with suppress(ValueError):
                 remarks[name_of[key]] = unpacked(body)
         return remarks
+
+    def read_ids(self, place: Scope | str, kind: str, name: str) -> tuple[str, ...]:
+        """Return the ids that a remark holds, under `ids`; empty if there is none."""
+        remark = self.read_remarks(place, kind, [name]).get(name, {})
+        return tuple(each for each in remark.get("ids", ()) if isinstance(each, str))
 
     def write_remarks(
         self, place: Scope | str, kind: str, remarks: Mapping[str, Any], *, durable: bool = False

@@ -75,8 +75,7 @@ def list_rules(archive: Archive, scope: Scope) -> list[ListedRule]:
 
 def removed_rules(archive: Archive, scope: Scope) -> tuple[str, ...]:
     """Return the ids of the statements that were removed from the rules of a history."""
-    remark = archive.read_remarks(scope, RULES, [REMOVED]).get(REMOVED, {})
-    return tuple(name for name in remark.get("ids", ()) if isinstance(name, str))
+    return archive.read_ids(scope, RULES, REMOVED)
 
 
 def remove_rule(archive: Archive, scope: Scope, name: str) -> ListedRule:

@@ -7,12 +7,19 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from conspectus.archive import Archive, Scope
 from conspectus.archive.stated_rules import ListedRule, list_rules, remove_rule, restore_rule
 from conspectus.cli import options, output
-from conspectus.cli.options import LOCAL, JsonOption, SessionOption, TenantOption, ThreadOption
+from conspectus.cli.options import (
+    LOCAL,
+    ArchiveOption,
+    JsonOption,
+    SessionOption,
+    TenantOption,
+    ThreadOption,
+)
 from conspectus.errors import InputError
 
 REMOVE = "The id of a rule that is to count as one no more. No original is changed."
@@ -20,14 +27,12 @@ RESTORE = "The id of a rule that was removed, to put it back."
 
 
 def rules(
-    archive: Annotated[
-        str | None, Argument(metavar="[ARCHIVE]", help=options.ARCHIVE, show_default=False)
-    ] = None,
     thread: ThreadOption = None,
     tenant: TenantOption = LOCAL,
     session: SessionOption = "main",
     remove: Annotated[str | None, Option(metavar="ID", help=REMOVE)] = None,
     restore: Annotated[str | None, Option(metavar="ID", help=RESTORE)] = None,
+    archive: ArchiveOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the user's rules in a conversation, and where each of them was said.
@@ -53,7 +58,7 @@ def rules(
     if as_json:
         output.print_json([{"thread": of, **asdict(rule)} for of, rule in listed])
         return
-    command = shlex.join(["conspectus", "rules", *([archive] if archive else [])])
+    command = shlex.join(["conspectus", "rules", *(["--archive", archive] if archive else [])])
     output.print_rows(
         [_row(of, rule) for of, rule in listed],
         "No rules have left a view there; those in view need no summary.",

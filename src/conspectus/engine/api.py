@@ -226,8 +226,7 @@ class Compactor(Attributes, Closing):
             )
         if result.record is not None:
             _warn_of_merged_summaries(sources)
-        # In a node of a graph, LangGraph would stream the summary as if it were part of the chat.
-        hide_from_streams(filter(is_summary_message, filter(is_message, result.messages)))
+        _hide_summaries(result.messages)
         if self._request_template is not None:
             request = replace(
                 self._request_template, messages=tuple(result.messages), at=monotonic()
@@ -310,7 +309,7 @@ class Compactor(Attributes, Closing):
         if to is not None and not isinstance(to, str):
             raise InputError(f"to must be the id of a record, not {to!r}")
         result = (await heard_by(engine.listeners, undo(history, sources, to))).result
-        hide_from_streams(filter(is_summary_message, filter(is_message, result.messages or ())))
+        _hide_summaries(result.messages or ())
         return result
 
     def prepare(
@@ -423,6 +422,11 @@ class Compactor(Attributes, Closing):
         engine = self._engine
         work = recall_flow(archive, scope, chain, count=engine.meter.count_text, **request)
         return await heard_by(engine.listeners, run_in_worker(work))
+
+
+def _hide_summaries(messages: Sequence[Source]) -> None:
+    """Hide summaries from the streams of a graph, which would show them as a part of the chat."""
+    hide_from_streams(filter(is_summary_message, filter(is_message, messages)))
 
 
 def _warn_of_merged_summaries(messages: Sequence[Source]) -> None:

@@ -17,7 +17,12 @@ from conspectus.engine.clips import clip_item_again, is_outdated_clip
 from conspectus.engine.folding import fold, signatures_in_history
 from conspectus.engine.history import HistoryContext
 from conspectus.engine.restoring import may_be_ours, restore_undone
-from conspectus.engine.truncated import RecentStems, shares_recent_messages, stems_of
+from conspectus.engine.truncated import (
+    RecentStems,
+    shares_recent_messages,
+    stem_of,
+    stems_of,
+)
 from conspectus.engine.view import View
 from conspectus.engine.viewing import view_of
 from conspectus.errors import ArchiveError, NotFoundError
@@ -152,11 +157,10 @@ async def find_branch(
     if not history.head_source.in_state:
         view = await _find_later_records(history, entries, view)
     chain = await history.store.load_notes(view.chain)
-    return (
-        view
-        if chain is view.chain
-        else view_of(history, entries, chain, is_continuation=is_continuation)
-    )
+    if chain is view.chain:
+        return view
+    with_notes = view_of(history, entries, chain, is_continuation=is_continuation)
+    return replace(with_notes, stems_of_later=view.stems_of_later)
 
 
 def _holds_summary_in_force(view: View) -> bool:
@@ -196,7 +200,12 @@ async def _find_later_records(
     if any(entry.text.startswith(SUMMARY_LINE) for entry in entries):
         return view
     later = await history.store.chains_after(view.head_id)
-    longer = (chain for chain in later if len(chain) > len(view.chain))
+    longer = [chain for chain in later if len(chain) > len(view.chain)]
     fitting = (fold(chain, entries).chain for chain in longer)
     longest = max(fitting, key=len, default=())
-    return view_of(history, entries, longest) if len(longest) > len(view.chain) else view
+    if len(longest) > len(view.chain):
+        view = view_of(history, entries, longest)
+    in_force = {record.id for record in view.chain}
+    unfit = (record for chain in longer for record in chain if record.id not in in_force)
+    stems = frozenset(stem_of(key) for record in unfit for key in record.covers)
+    return replace(view, stems_of_later=stems) if stems else view

@@ -15,8 +15,14 @@ from conspectus.engine.settings import AnyArchive, AnyRules, AnySummarizer, Pin,
 from conspectus.errors import PolicyError
 from conspectus.model.base import EmbeddedSummarizer, Summarizer
 from conspectus.notes.rules import RuleFinder
+from conspectus.observe import log
 from conspectus.rules import statements_in
 from conspectus.tokens import TokenCounter, TokenMeter
+
+NOT_IN_TEXT = (
+    "rules= returned %s sentences that are not in the text of the message, so they are left out; "
+    "return parts of the text, letter for letter; the first is: %r"
+)
 
 
 def summarizers_of(settings: Settings) -> dict[str, Summarizer]:
@@ -108,7 +114,10 @@ def rule_finder(rules: AnyRules) -> RuleFinder:
     if rules is None or not callable(rules):
         return statements_in
 
+    is_reported = False
+
     def found(text: str) -> Sequence[str]:
+        nonlocal is_reported
         try:
             with others_may_compute():
                 statements = list(rules(text))
@@ -121,6 +130,10 @@ def rule_finder(rules: AnyRules) -> RuleFinder:
             raise PolicyError(
                 "rules= must return sentences as texts; let it return a list of parts of the text"
             )
+        not_in_text = [statement for statement in statements if statement not in text]
+        if not_in_text and not is_reported:  # it may do so for each message
+            is_reported = True
+            log("rules_not_in_text", NOT_IN_TEXT, len(not_in_text), not_in_text[0])
         return statements
 
     return found

@@ -249,10 +249,15 @@ def _kept_messages(view: View, evicted: Collection[int]) -> dict[int, Message]:
 def _kept_between(
     view: View, kept: Mapping[int, Message], leaving_items: Sequence[ViewItem]
 ) -> Iterator[KeptBetween]:
-    """Yield the messages that stay in view although later ones leave."""
+    """Yield the messages that stay in view although later ones leave.
+
+    Leading system messages are not among them: they never leave, so they have no position.
+    """
     evicted_keys = {item.key for item in leaving_items if not item.is_summary}
     number = 0
     for place, item in enumerate(view.items):
+        if number == 0 and item.role == "system":
+            continue
         if item.key in evicted_keys:
             number += 1
         elif place in kept and number < len(evicted_keys):

@@ -79,6 +79,7 @@ class QuietHistory:
     joins: bool  # messages of the user in a row are joined
     last_role: Role | None  # of the newest message
     recent: RecentStems
+    stems_of_later: frozenset[str] = frozenset()  # as in `View`
     tokens_by_caller: int | None = None  # tokens of the view by a caller's counter, if any
 
 

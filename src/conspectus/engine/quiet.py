@@ -66,6 +66,7 @@ def remember_if_quiet(view: View, plan: Plan, result: CompactionResult) -> None:
         joins=view.joins_user_messages,
         last_role=view.entries[-1].role if view.entries else None,
         recent=RecentStems().with_later(view.entries),
+        stems_of_later=view.stems_of_later,
         tokens_by_caller=view.size.tokens if history.engine.meter.counts_lists else None,
     )
     history.engine.memories.quiet_histories.put(history.scope, quiet)
@@ -196,6 +197,8 @@ def _may_follow(before: QuietHistory, beginning: Sequence[Any], later: Sequence[
     for entry in later:
         if entry.remembered.copy is None:
             return False  # it must be read again each time
+        if entry.stem in before.stems_of_later:
+            return False  # a history that had gone back comes to where its later records may fit
         may_be_ours = entry.text.startswith(SUMMARY_LINE) or POINTER in entry.reading
         if may_be_ours or is_summary_message(entry.source):
             return False

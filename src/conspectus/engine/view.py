@@ -77,6 +77,8 @@ class View:
     as_dicts: bool  # the caller sends dicts, so the summary message is one
     dropped: int = 0  # messages that were left out because the records cover them
     stored_head_id: str = ""  # id of the record that the store names as in force; empty if none
+    # of the messages that later records cover, which do not fit this history yet
+    stems_of_later: frozenset[str] = frozenset()
     is_other_branch: bool = False  # the store names other records than those of this history
     received_joined: tuple[JoinedMessage, ...] = ()
     # no model has answered two messages of the user in a row in this history, so it may refuse them

@@ -13,13 +13,16 @@ from conspectus._langchain import hide_from_streams
 from conspectus.core.records import Chain, without_undone
 from conspectus.engine.branches import load_view
 from conspectus.engine.undoing import NO_ARCHIVE, NOTHING_TO_UNDO, START, undo
-from conspectus.errors import ConspectusError, InputError, NotFoundError
+from conspectus.errors import ArchiveError, ConspectusError, InputError, NotFoundError
 from conspectus.langchain.agent_step import AgentStep
 from conspectus.langchain.state import RequestedUndo
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.observe import log
 
 NO_RECORD = "the state of this agent has no record {!r}; its records, the latest last: {}"
+UNDO_UNKNOWN = (
+    "whether a compaction was taken back elsewhere is not known; the next turn asks again: %s"
+)
 
 
 class TakenBack(NamedTuple):
@@ -89,7 +92,12 @@ async def _follow_archive(step: AgentStep) -> TakenBack | None:
         return None
     if not (step.archive_may_lag(turn=True) or step.may_be_known()):
         return None
-    undone = await archive.call_either_way(archive.undone, step.scope)
+    try:
+        undone = await archive.call_either_way(archive.undone, step.scope)
+    except ArchiveError as error:
+        # Nothing may be due, so an archive that is away is no failure of this step.
+        log("head_unknown", UNDO_UNKNOWN, await step.redact_error(error))
+        return None
     if not undone:
         return None
     head_id = step.held.head_id
